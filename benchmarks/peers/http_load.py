@@ -116,7 +116,7 @@ async def run_clients(
         retries: how often a request is sent again if its connection broke.
     """
     load, started = Load(), time.perf_counter()
-    left = iter(range(len(requests))) if seconds is None else _repeat(len(requests), started + seconds)
+    left = iter(range(len(requests))) if seconds is None else _cycle_until(len(requests), started + seconds)
 
     async def client() -> None:
         connection = Connection(url)
@@ -228,7 +228,7 @@ class Crowd:
             writer.close()
 
 
-def _repeat(count: int, end: float) -> Any:
+def _cycle_until(count: int, end: float) -> Any:
     number = 0
     while time.perf_counter() < end:
         yield number % count

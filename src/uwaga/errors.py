@@ -26,7 +26,7 @@ def quoted(value: object) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """Return the message of another library's error, cut to one short line, since some messages quote files.
+    """Return the message of another library's error, shortened to one line: it may quote a whole file.
 
     Args:
         error: any exception; if it has no message, its class name is returned.

@@ -153,10 +153,10 @@ def import_(
     in_order: InOrder = None,
     translation: Translation = None,
 ) -> None:
-    """Add the pairs of files to a memory; if an import is interrupted, no pair of that file is added.
+    """Add the pairs in the given files to a memory; if it is interrupted, the unfinished file adds none.
 
-    Pairs that are already in the memory with the same context are not added again. The number of skipped
-    pairs is printed by reason.
+    Pairs that are already in the memory with the same context are not added again. The number of pairs
+    skipped for each reason is printed.
 
     **Examples**
 

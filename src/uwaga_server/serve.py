@@ -69,7 +69,7 @@ class JsonLines(logging.Formatter):
 
 
 def set_up_logs(level: str) -> None:
-    """Write the server's logs to standard error, as lines of JSON.
+    """Configure logging: the server's logs go to standard error, as lines of JSON.
 
     Args:
         level: ``debug``, ``info``, ``warning`` or ``error``.

@@ -98,7 +98,7 @@ def test_unreachable_hub_error_suggests_manual_download(cache, monkeypatch):
         find_model("Helsinki-NLP/opus-mt-en-de")
 
 
-CARDS = {
+EXPECTED_WARNINGS = {
     "license: apache-2.0": None,
     "language: de": None,
     "license: gemma": "licence 'gemma': the uses listed in its prohibited use policy are forbidden",
@@ -116,7 +116,7 @@ CARDS = {
 }
 
 
-@pytest.mark.parametrize("front_matter", CARDS)
+@pytest.mark.parametrize("front_matter", EXPECTED_WARNINGS)
 def test_restrictive_licence_is_logged_before_download(front_matter, tmp_path, monkeypatch, caplog):
     events, cache_folder = [], tmp_path / "cache"
 
@@ -135,8 +135,8 @@ def test_restrictive_licence_is_logged_before_download(front_matter, tmp_path, m
     assert find_model("me/en-de") == cache_folder
     assert find_model("me/en-de") == cache_folder
     messages = [record.message for record in caplog.records]
-    assert events[1] == messages and len(messages) == (CARDS[front_matter] is not None)
-    assert all(line.startswith("me/en-de: ") and CARDS[front_matter] in line for line in messages)
+    assert events[1] == messages and len(messages) == (EXPECTED_WARNINGS[front_matter] is not None)
+    assert all(line.startswith("me/en-de: ") and EXPECTED_WARNINGS[front_matter] in line for line in messages)
 
 
 def test_hub_model_requires_huggingface_hub(monkeypatch):

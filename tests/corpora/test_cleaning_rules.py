@@ -106,7 +106,7 @@ def test_ratio_rule_rejects_unequal_lengths():
     assert not rejects("ratio", "aaaaaa", "b", free_words=1)
 
 
-def test_long_words_rule_rejects_long_words_in_spaced_scripts():
+def test_long_words_rule_ignores_languages_without_spaces():
     long = "x" * 40
     assert rejects("long_words", long, "y") and not rejects("long_words", long[1:], "y")
     chinese = make_rule("long_words", languages=("en", "zh"))

@@ -350,7 +350,7 @@ def test_M42_bias_prefers_draft_tokens_of_similar_probability(seed, bias):
             state, last = step.state, token
 
 
-def test_M42_verification_of_one_token_prompts_equals_single_steps():
+def test_M42_verifying_tokens_after_a_one_token_prompt_matches_single_steps():
     """The decoder reads no token of a one-token prompt before the first step."""
     model = random_decoder(SMALL, spread=2.0).double()
     state = model.start(model.encode([(5,), (7,)]), 1)

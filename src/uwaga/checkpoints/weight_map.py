@@ -101,7 +101,7 @@ class Weights:
         return "F32" if tensor is None else tensor.format
 
     def origin(self, name: str) -> str:
-        """Return a text with a weight's file and stored name, for messages."""
+        """Return the file and the stored name of a weight as a string, for messages."""
         tensor = self.tensors.get(self.table.weights[name][0].name)
         return repr(name) if tensor is None else f"{tensor.path}: {tensor.name!r}"
 

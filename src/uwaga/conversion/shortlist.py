@@ -91,7 +91,7 @@ def learn_shortlist(
     model = require_native(translator.decoder)
     if frequent < 1 or per_word < 1:
         raise SettingsError("frequent and per-word must be at least 1")
-    statistics = _TokenStatistics(model.source_vocabulary, model.vocabulary)
+    statistics = _TokenStatistics(model.vocabulary)
     used = processed = 0
     remaining = iter(pairs)
     while chunk := list(islice(remaining, CHUNK_PAIRS)):
@@ -118,9 +118,9 @@ def learn_shortlist(
 class _TokenStatistics:
     """Counts of target tokens, and sums of their attention weights to source tokens."""
 
-    def __init__(self, source: int, target: int) -> None:
-        self._source, self._target = source, target
-        self._frequencies: Ids = np.zeros(target, dtype=np.int64)
+    def __init__(self, target_vocabulary: int) -> None:
+        self._target_vocabulary = target_vocabulary
+        self._frequencies: Ids = np.zeros(target_vocabulary, dtype=np.int64)
         self._keys: Ids = np.zeros(0, dtype=np.int64)  # source token * target vocabulary + target token
         self._weights: Weights = np.zeros(0)
         self._new: list[tuple[Ids, Weights]] = []
@@ -144,9 +144,9 @@ class _TokenStatistics:
         A key represents a source and a target token. Common target tokens are excluded.
         """
         self._merge()
-        is_uncommon = ~np.isin(self._keys % self._target, common)
+        is_uncommon = ~np.isin(self._keys % self._target_vocabulary, common)
         keys, weights = self._keys[is_uncommon], self._weights[is_uncommon]
-        sources = keys // self._target
+        sources = keys // self._target_vocabulary
         order = np.lexsort((keys, -weights, sources))  # by source token, the heaviest first
         ranks = np.arange(len(keys)) - np.searchsorted(sources, sources[order])
         return np.sort(keys[order][ranks < count])

@@ -208,14 +208,14 @@ class _UnitReader(XmlItems[NumberedRow]):
         return f"after unit {self.count}"
 
     def damage_error(self, problem: str, line: int) -> DataError:
-        """Return an error whose message gives the number of the last complete unit."""
+        """Return the error for a damaged file; its message gives the number of the last complete unit."""
         return DataError(
             f"{self.file}: not a complete TMX file: {problem} in line {line}, {self.progress()}; "
             "fetch it again"
         )
 
     def depth_error(self, problem: str, line: int) -> DataError:
-        """Return an error whose message gives the number of the last complete unit."""
+        """Return the error for elements that are nested too deeply, with the last complete unit."""
         return DataError(f"{self.file}: not a TMX file: {problem} in line {line}, {self.progress()}")
 
     def check(self) -> None:

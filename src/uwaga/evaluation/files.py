@@ -1,4 +1,4 @@
-"""Reading of translations and references from plain or compressed files; errors name file and line."""
+"""Reading of translations and references from plain or compressed files."""
 
 from __future__ import annotations
 

@@ -117,8 +117,8 @@ def identify(name: str | Path) -> dict[str, Any]:
 def open_stream(name: str | Path) -> io.BufferedReader:
     """Open a local file or an object for reading; it is seekable unless it is a pipe or its size is unknown.
 
-    A failed read of an object is retried from the same byte. Reads raise DataError if the retries fail, too,
-    or if the object has changed.
+    A failed read of an object is retried from the same byte. Reads raise DataError if the retries also
+    fail or the object has changed.
     """
     if is_url(name):
         return io.BufferedReader(

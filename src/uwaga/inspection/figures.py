@@ -141,7 +141,7 @@ def _longest(labels: Sequence[str]) -> int:
 
 MAX_ROW_INCHES = 20.0  # inches of all panels of a row
 MAX_CELL, MIN_CELL, MIN_LABELLED_CELL = 0.2, 0.03, 0.085  # inches
-SMALL_LETTER_WIDTH = 0.06
+SMALL_FONT_LETTER_WIDTH = 0.06  # inches
 TITLE_HEIGHT, MARGIN = 0.22, 0.08
 MAX_HEIGHT = 100.0  # matplotlib refuses figures of more than about 60,000 dots
 MAX_SHAPES = 20_000
@@ -172,11 +172,13 @@ def draw_matrices(alignments: Sequence[Alignment]) -> Figure:
     heights = [
         cell * len(row[0].target)
         + TITLE_HEIGHT
-        + (SMALL_LETTER_WIDTH * _longest(row[0].source) if has_column_labels else 0)
+        + (SMALL_FONT_LETTER_WIDTH * _longest(row[0].source) if has_column_labels else 0)
         for row, has_column_labels in zip(rows, column_labels, strict=True)
     ]
     label_width = (
-        SMALL_LETTER_WIDTH * max(_longest(alignment.target) for alignment in alignments) if has_labels else 0
+        SMALL_FONT_LETTER_WIDTH * max(_longest(alignment.target) for alignment in alignments)
+        if has_labels
+        else 0
     )
     figure = new_figure(label_width + columns * (cell * max_tokens + MARGIN), min(sum(heights), MAX_HEIGHT))
     panels = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights)
@@ -215,7 +217,7 @@ def _title(alignment: Alignment, width: float) -> str:
         (
             name
             for name in (alignment.title, f"{alignment.kind} {number}")
-            if SMALL_LETTER_WIDTH * len(name) < width
+            if SMALL_FONT_LETTER_WIDTH * len(name) < width
         ),
         number,
     )

@@ -45,8 +45,8 @@ class Lookup(NamedTuple):
         position: index in that pair's ``tokens`` of the token that followed the state.
         distance: squared distance between that state and the state of the translation.
         weight: λ, the weight of the memory; 0 unless ``distance`` is less than the radius.
-        model_probability: probability of the token by the model alone.
-        probability: probability of the token by the mixture of model and memory.
+        model_probability: probability of the token under the model alone.
+        probability: probability of the token under the mixture of model and memory.
     """
 
     token: str

@@ -293,7 +293,7 @@ def text_blocks(parser: MarkdownParser, text: str) -> Iterator[TextBlock]:
 def _commonmark_blocks(
     parser: MarkdownParser, text: str, lines: list[str], starts: list[int]
 ) -> Iterator[TextBlock]:
-    """Yield the blocks of CommonMark, with their positions in the lines of the document."""
+    """Yield the CommonMark blocks of a document, with their positions in its text."""
     kind: BlockKind = "paragraph"
     position = quote_depth = 0
     for token in parser.blocks(text):

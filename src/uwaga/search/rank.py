@@ -29,7 +29,7 @@ Value = TypeVar("Value", bound=np.generic)
 
 @dataclass(frozen=True)
 class Ranking:
-    """A length formula with its exponent alpha."""
+    """The length normalisation of scores: a formula and its exponent alpha."""
 
     formula: str
     alpha: float

@@ -381,11 +381,12 @@ class TokenizersCodec:
 class BytePairCodec(TokenizersCodec):
     """Byte-level BPE whose pieces and merges are in the native engine, where they take a tenth of the memory.
 
-    The library normalises a text and splits it at special tokens and into words. To the library, the only
-    tokens are the 256 bytes, numbered by value, and the special tokens.
+    The ``tokenizers`` library normalises a text, and splits it at special tokens and then into words. To the
+    library, the only tokens are the 256 bytes, numbered by value, and the special tokens.
 
     Args:
-        splitter: the library's tokeniser, a BPE model without merges, whose pieces are letters for bytes.
+        splitter: the library's tokeniser: a BPE model without merges, whose vocabulary is the 256 characters
+            that stand for bytes.
         pairs: pieces and merges.
         name: the file, for messages.
     """

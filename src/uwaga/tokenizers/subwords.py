@@ -88,7 +88,7 @@ def byte_tokens(subwords: Subwords) -> range:
     return tokens[0x80:] if first >= 0 and subwords.pieces(tokens) == BYTE_PIECES else range(0)
 
 
-def complete_characters(tokens: Sequence[int], bytes_: range) -> int:
+def complete_prefix_length(tokens: Sequence[int], bytes_: range) -> int:
     """Return the number of tokens before the first byte token that is not part of a complete character.
 
     Args:

@@ -141,7 +141,7 @@ class TranslationMemory(Protocol):
 
 
 class StateStore(Protocol):
-    """A hashable store of the decoder states of pairs, by model."""
+    """A store of the decoder states of a memory's pairs, separately for each model; it must be hashable."""
 
     def load(self, model: str, keys: Iterable[bytes]) -> Mapping[bytes, bytes]:
         """Return the stored values by key; keys without a value are left out."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 from uwaga.decoder import Decoder
 from uwaga.results.translation import Hypothesis, Translation
 from uwaga.search import SearchInput, SearchOptions, stream
-from uwaga.tokenizers.subwords import complete_characters
+from uwaga.tokenizers.subwords import complete_prefix_length
 from uwaga.translator.checks import STOPS, sentence_text, without_stop
 from uwaga.translator.layers.drafts import divide_draft, draft_by_model
 from uwaga.translator.layers.failures import check_string
@@ -135,7 +135,7 @@ def _stream_sentences(stage: Stage, passage: Passage, truncated: bool) -> Genera
     bytes_ = stage.model.byte_tokens
 
     def decode(tokens: Sequence[int]) -> str:
-        return sentence_text(tokens[: complete_characters(tokens, bytes_)], stage.model.target)
+        return sentence_text(tokens[: complete_prefix_length(tokens, bytes_)], stage.model.target)
 
     def complete(hypothesis: Hypothesis) -> Hypothesis:
         lists = [[hypothesis]]

@@ -139,11 +139,11 @@ class ModelArguments:
         file = read_model_file(folder / MODEL, with_contents=False) if is_ctranslate2 else None
         dtype = COMPUTE_TYPES[self.device].get(self.compute_type, "auto")
         if file is not None and self.compute_type == "default" and self.device == "cpu":
-            has_integers = any(
+            has_int8_weights = any(
                 variable.array.dtype == np.int8 and variable.array.ndim > 1
                 for variable in file.variables.values()
             )
-            dtype = "int8" if has_integers else "float32"
+            dtype = "int8" if has_int8_weights else "float32"
         options = LoadOptions(
             device="cpu" if self.device == "cpu" else f"cuda:{self.device_index}",
             dtype=dtype,

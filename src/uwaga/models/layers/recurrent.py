@@ -65,7 +65,10 @@ class _GatedLayer(nn.Module):
         return StepProduct(projected, self.weights.inputs[:, first:])
 
     def bias_only(self, rows: int, time: int) -> Tensor:
-        """Return the bias (rows, time, gates * units), the base of an :meth:`input_product` of all inputs."""
+        """Return the input bias, expanded to (rows, time, gates * units).
+
+        It is the ``projected`` argument of :meth:`input_product` if no inputs are known in advance.
+        """
         return self.weights.input_bias.expand(rows, time, -1)
 
     def reset(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from uwaga.decoder import MAX_BEAM
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchInput, SearchOptions, search
-from uwaga.tokenizers.subwords import complete_characters
+from uwaga.tokenizers.subwords import complete_prefix_length
 from uwaga.translator.checks import sentence_text
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence
@@ -56,7 +56,7 @@ def repair_incomplete_characters(
     tokens = stage.model.byte_tokens
 
     def is_whole(hypothesis: Hypothesis) -> bool:
-        return complete_characters(hypothesis.tokens, tokens) == len(hypothesis.tokens)
+        return complete_prefix_length(hypothesis.tokens, tokens) == len(hypothesis.tokens)
 
     incomplete: list[tuple[int, int]] = []
     for index, hypotheses in enumerate(lists if tokens else ()):
@@ -77,7 +77,7 @@ def repair_incomplete_characters(
     inputs = []
     for index, number in incomplete:
         sentence, hypothesis = sentences[index], lists[index][number]
-        prefix = hypothesis.tokens[: complete_characters(hypothesis.tokens, tokens)]
+        prefix = hypothesis.tokens[: complete_prefix_length(hypothesis.tokens, tokens)]
         inputs.append(
             SearchInput(
                 sentence.ids,

@@ -233,7 +233,7 @@ def _read_vocabulary(path: Path) -> dict[str, int]:
             piece = _decode_scalar(entry["piece"])
             piece.encode("utf-8")
         except ValueError:  # an escape beyond Unicode, or a lone surrogate
-            raise ModelError(f"{path}: line {number} is not Unicode: {line[:40]!r}") from None
+            raise ModelError(f"{path}: line {number} is not valid Unicode: {line[:40]!r}") from None
         ids[piece] = int(entry["number"])
         key = None
     if sorted(ids.values()) != list(range(len(ids))):

@@ -77,7 +77,7 @@ def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
     check_against_weights(f"{files.model} ({SETTINGS})", settings, max(text.sizes), tensors)
     table = weight_table(files.model, text.sizes, settings, tensors)
     card = read_card(files.model.parent)
-    has_integers = any(isinstance(tensor, QuantisedTensor) for tensor in tensors.values())
+    has_int8_weights = any(isinstance(tensor, QuantisedTensor) for tensor in tensors.values())
     return Checkpoint(
         path=path,
         format=NAME,
@@ -103,7 +103,7 @@ def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
         weights=map_weights(weight_shapes(settings, text.size, text.size), table, tensors, str(files.model))
         if with_weights
         else None,
-        precision="int8" if has_integers else None,
+        precision="int8" if has_int8_weights else None,
         shortlist=_shortlist_reader(files, text),
         alignment_head=guided_head,
         summary=None if with_weights else WeightSummary.from_tensors(tensors.values()),
