@@ -90,9 +90,9 @@ class Body:
     """The parameters of a request, in its body or its query.
 
     Attributes:
-        model: the model of the parameters; None if there are no parameters.
+        model: the Pydantic model of the parameters; None if there are no parameters.
         kind: the place and the format of the parameters.
-        large: whether a multipart body of a kind other than ``upload`` may be as large as a document.
+        large: whether a multipart body may be as large as a document, although ``kind`` is not ``upload``.
         raw: whether the body is a file, which may be as large as a document.
     """
 

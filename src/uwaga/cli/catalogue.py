@@ -225,7 +225,7 @@ def _listings(
 
 
 def _accept_licence(entry: CatalogueEntry, yes: bool) -> bool:
-    """Print the model and its licence; return True if the licence is accepted, by ``yes`` or at a prompt."""
+    """Print a model's name and licence; return True if the user accepts it at a prompt, or with ``yes``."""
     from uwaga.library.install import licence_notice
 
     size = f", {readable_size(entry.size)}" if entry.size else ""

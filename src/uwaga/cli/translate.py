@@ -104,15 +104,15 @@ MAX_NAMED_LINES = 3
 
 @dataclass
 class Notes:
-    """Reporter of warnings and errors about lines or texts, and of the use of drafts and of a memory.
+    """Reporter of warnings and errors about lines or texts, and of the drafts and the memory that were used.
 
-    Every failed line is reported immediately. Of the lines with warnings or cut translations, only the first
-    few are named.
+    Every failed line is reported immediately. Of the lines with warnings or truncated translations,
+    only the first few are named.
 
     Attributes:
         unit: ``line`` or ``text``.
         is_bundled: whether the model is the bundled one.
-        truncated_lines: numbers of the lines whose translation was cut.
+        truncated_lines: numbers of the lines whose translation was truncated.
         warning_count: number of lines with warnings.
         failed: number of lines that could not be translated.
         draft: use of drafts for all lines together.

@@ -170,7 +170,7 @@ class SurfaceForms:
         return lengths
 
     def block(self, rows: Ids, forms: Ids) -> Block:
-        """Return the given rows, each in its form, padded with 0; ``forms`` is (rows,)."""
+        """Return each given row in the form with the given number, padded with 0; ``forms`` is (rows,)."""
         return _combine_blocks(
             rows,
             (

@@ -185,11 +185,11 @@ NUMBER_LIKE = re.compile(
 
 @dataclass(frozen=True)
 class Placeholders:
-    """The kinds of placeholders that are kept in a text.
+    """The kinds of placeholders that translations preserve.
 
     Attributes:
         extra_patterns: regular expressions given by the user.
-        syntaxes: names in :data:`SYNTAXES`, whose placeholders are read before the common ones.
+        syntaxes: names of syntaxes in :data:`SYNTAXES`; they take precedence over the common placeholders.
     """
 
     extra_patterns: tuple[str, ...] = ()

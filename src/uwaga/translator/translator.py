@@ -52,8 +52,9 @@ Progress = Callable[[int, int], None]
 class Translator:
     """A chain of one or more models that translates texts.
 
-    A text is translated by each model in turn, such as Portuguese to English and English to Spanish: it is
-    split into sentences once, each sentence goes through all models, and the last translations are joined.
+    A text is translated by each model in turn, for example from Portuguese to English and then to Spanish.
+    It is split into sentences once, each sentence goes through all models, and the last translations are
+    joined.
 
     A translator has no state between calls: threads may share it. The translation of a text does not depend
     on the other texts of a call: its tokens are the same, and its scores agree to 1e-5.
@@ -225,7 +226,7 @@ class Translator:
         return self.wrap_decoders(ModelBatches().decoder_for(CallContext()))
 
     def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> Translator:
-        """Return a copy whose models search with decoders wrapped by ``wrap``."""
+        """Return a copy of the translator in which ``wrap`` is applied to the decoder of each model."""
         translator = copy(self)
         translator.models = tuple(model.wrap_decoders(wrap) for model in self.models)
         return translator

@@ -96,7 +96,7 @@ class PartRecord(StrictModel):
         empty: number of texts that are null or empty, in the input as in the part.
         failed: number of texts that could not be translated.
         cut: number of translations that reached the length limit.
-        cut_rows: the first rows with cut translations, counted from 1 within the input file.
+        cut_rows: the first rows with truncated translations, counted from 1 within the input file.
         failures: row and reason of the first failed texts; rows are counted from 1 within the input file.
     """
 

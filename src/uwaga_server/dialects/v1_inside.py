@@ -81,7 +81,7 @@ class HeadsEdit(BaseModel):
     )
 
     def intervention(self) -> Intervention:
-        """Return the intervention as an object of the library."""
+        """Return the intervention as an object of :mod:`uwaga.inspection`."""
         weights = self.weights
         return Heads(
             self.kind,
@@ -105,7 +105,7 @@ class PositionsEdit(BaseModel):
     )
 
     def intervention(self) -> Intervention:
-        """Return the intervention as an object of the library."""
+        """Return the intervention as an object of :mod:`uwaga.inspection`."""
         return Positions(self.side, tuple(self.places))
 
 

@@ -64,7 +64,10 @@ async def _serve(context: ServerContext, folders: Folders, stdin: IO[str], stdou
 
 
 async def _read_lines(stdin: IO[str]) -> AsyncIterator[str]:
-    """Yield the lines of standard input as they arrive; the thread that reads does not delay shutdown."""
+    """Yield the lines of standard input as they arrive.
+
+    They are read in a daemon thread, which does not delay shutdown.
+    """
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[str] = asyncio.Queue(1)
 

@@ -49,7 +49,7 @@ class Length(Rule[LengthSettings]):
 
 
 class RatioSettings(StrictModel):
-    """Limits on the ratio of the lengths of the sides; pairs at the limit are rejected."""
+    """Limits on the ratio of the lengths of a pair's two sides; pairs at the limit are rejected."""
 
     max_words: float = Field(
         3.0, ge=0.0, description="limit on the ratio of the longer side to the shorter in words; 0 for none"
