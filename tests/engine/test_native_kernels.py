@@ -4,7 +4,6 @@ They are built by their own Makefile, without Python, in ``build/kernels``, wher
 """
 
 import json
-import re
 import shlex
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from c_library import extension_kernels
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM_COMPILER, ARM_EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64-static"
@@ -34,21 +34,6 @@ def passed_tables(folder, *settings):
     return {
         line.removesuffix(": passed") for line in process.stdout.splitlines() if line.endswith(": passed")
     }
-
-
-def extension_kernels(compiler):
-    """Return the folder of the extension's kernels, or None if they are outdated or of another compiler."""
-    objects = next((ROOT / "build").glob("cp*/CMakeFiles/_core.dir/native/kernels/isa/portable.cpp.o"), None)
-    if objects is None:
-        return None
-    cached = re.search(
-        r"^CMAKE_CXX_COMPILER:\w+=(.*)", (objects.parents[5] / "CMakeCache.txt").read_text(), re.M
-    )
-    if cached is None or Path(cached[1]).resolve() != Path(shutil.which(compiler)).resolve():
-        return None
-    compiled = objects.stat().st_mtime
-    is_new = all(path.stat().st_mtime < compiled for path in (ROOT / "native" / "kernels").rglob("*.*"))
-    return objects.parent if is_new else None
 
 
 @pytest.mark.parametrize(
