@@ -32,7 +32,7 @@ def test_server_conforms_to_its_openapi_description(server: RunningServer, tmp_p
     ``benchmarks/server_load.py described`` sends thousands of requests.
     """
     main = "import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())"
-    limits = ["--max-examples", "25", "--request-timeout", "60", "--generation-database", "none"]
+    limits = ["--max-examples", "10", "--request-timeout", "60", "--generation-database", "none"]
     command = [sys.executable, "-c", main, "--config-file", str(ROOT / "schemathesis.toml"), "run"]
     result = subprocess.run(
         [*command, f"{server.url}/openapi.json", "--no-color", *limits],
