@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import uwaga
+from uwaga.alignment.words import split_words
 from uwaga.cli.main import main
 from uwaga.errors import DataError, SettingsError
 from uwaga.markup.inline import Tag, cut_inline
@@ -182,6 +183,29 @@ def test_each_sentence_of_a_text_is_looked_up(translator, path, text):
     result = translator.translate(text.replace("{}", CAR), memory=path)
     assert result.text == text.replace("It is late.", late).replace("{}", CAR_IN_GERMAN)
     assert used(result) == [("verbatim", "letters")] * text.count("{}")
+
+
+def test_sentence_from_memory_takes_nothing_from_the_other_sentences(translator, path):
+    others = ["The man carries near and school small garden large sees.", "The bank refused the spring loan."]
+    options = {"coverage": "unaligned", "alignment": True}
+    results = translator.translate(others, **options)
+    text = f" {others[0]}\n{CAR} {others[1]}"
+    joined = translator.translate(text, **options, memory=path)
+    assert used(joined) == [("verbatim", "letters")]
+    assert joined.words == (*results[0].words, *results[1].words)
+    omitted = joined.coverage.omitted
+    assert omitted == (*results[0].coverage.omitted, *results[1].coverage.omitted) and "sees" in omitted
+    assert [text[start:end] for start, end in joined.coverage.omitted_spans] == list(omitted)
+
+    def links(result: uwaga.Translation) -> list[tuple[str, str]]:
+        source, target = result.alignment.source, result.alignment.target
+        pairs = [(source[first], target[second]) for first, second in result.alignment.links]
+        return [(result.source[slice(*left)], result.text[slice(*right)]) for left, right in pairs]
+
+    assert links(joined) == links(results[0]) + links(results[1])
+    assert [text[slice(*span)] for span in joined.alignment.source] == split_words(text)
+    assert [joined.text[slice(*span)] for span in joined.alignment.target] == split_words(joined.text)
+    assert translator.translate(text, memory=path).alignment is None
 
 
 def test_sentences_joined_by_a_tag_pair_are_not_looked_up(translator, path):

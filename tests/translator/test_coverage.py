@@ -142,7 +142,8 @@ def test_unaligned_mode_of_coverage_scores_only_unaligned_words(bundled, monkeyp
 
     monkeypatch.setattr(coverage, "score_in_batches", in_batches)
     translations = [bundled.translate(MEETING, coverage=words) for words in (True, "unaligned")]
-    assert translations[0].coverage == translations[1].coverage == Coverage(("Monday",))
+    assert translations[0].coverage == translations[1].coverage
+    assert translations[0].coverage == Coverage(("Monday",), omitted_spans=((30, 36),))
     assert scored == [1 + len(["meeting", "starts", "9", "Monday"]), 1 + len(["Monday"])]
 
 
@@ -155,6 +156,32 @@ def test_coverage_is_reported_for_html_split_texts_and_model_chains(bundled):
     chain = uwaga.Translator(bundled.model, second).translate(MEETING, coverage=True)
     assert chain.coverage == combine_coverage(step.coverage for step in chain.steps)
     assert "Monday" in chain.coverage.omitted
+
+
+def test_combined_coverage_contains_the_parts_whose_coverage_is_known():
+    first, second = (
+        Coverage(("b",), ("20",), (), ((2, 3),)),
+        Coverage(("a", "b"), (), ("30",), ((0, 1), (5, 6))),
+    )
+    combined = combine_coverage([first, None, second], [0, 4, 10])
+    assert combined == Coverage(("b", "a", "b"), ("20",), ("30",), ((2, 3), (10, 11), (15, 16)))
+    assert combine_coverage([first, None, second]) == replace(combined, omitted_spans=())
+    assert combine_coverage([first, replace(second, omitted_spans=())], [0, 4]).omitted_spans == ()
+    assert combine_coverage([None, None], [0, 4]) is None and combine_coverage([]) is None
+    assert combined.without(["b"]) == Coverage(("a",), ("20",), ("30",), ((10, 11),))
+
+
+@pytest.mark.parametrize(
+    "words", ["He sees. {0} {0}", "“{0}” http://sees.com/x {0}", "He sees {{name}}. {0}"]
+)
+def test_each_omitted_word_has_its_own_span_in_the_source(bundled, words):
+    text = words.format("The man carries near and school small garden large sees.")
+    coverage = bundled.translate(text, coverage=True).coverage
+    assert len(coverage.omitted) == len(set(coverage.omitted_spans)) > 0
+    assert [text[start:end] for start, end in coverage.omitted_spans] == list(coverage.omitted)
+    assert list(coverage.omitted_spans) == sorted(coverage.omitted_spans)
+    assert min(coverage.omitted_spans)[0] >= text.index("The man")
+    assert bundled.translate(f"<p>{text}</p>", coverage=True, format="html").coverage.omitted_spans == ()
 
 
 def test_streams_reject_the_coverage_option(bundled):

@@ -147,6 +147,24 @@ def _link_probabilities(
     ]
 
 
+def concatenate_alignments(parts: Sequence[WordAlignment]) -> WordAlignment:
+    """Return the alignment of a text whose parts are aligned; their spans are positions in the text."""
+    links, likely = list[tuple[int, int]](), list[tuple[int, int, float]]()
+    has_probabilities = any(part.likely for part in parts)
+    sources, targets = list[Span](), list[Span]()
+    for part in parts:
+        first, second = len(sources), len(targets)
+        links += [(first + source, second + target) for source, target in part.links]
+        if has_probabilities:
+            likely += [
+                (first + source, second + target, probability)
+                for (source, target), probability in part.link_probabilities.items()
+            ]
+        sources += part.source
+        targets += part.target
+    return WordAlignment(tuple(sources), tuple(targets), tuple(links), tuple(likely))
+
+
 def compose_alignments(steps: Sequence[WordAlignment | None]) -> WordAlignment | None:
     """Compose the alignments by the models of a chain; return None if an alignment is missing.
 

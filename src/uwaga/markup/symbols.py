@@ -322,6 +322,22 @@ def realign(
     return WordAlignment(sources, targets, tuple(sorted(links)), noisy_or(probabilities))
 
 
+def move_words(
+    spans: Sequence[Span], source: tuple[str, str], symbols: Sequence[Symbol], inserted: Sequence[str]
+) -> tuple[Span, ...]:
+    """Return the spans in the final source of words of the source with symbols; see :func:`realign`.
+
+    The result is empty if the final source does not match the source with symbols.
+    """
+    before, after = source
+    symbol_spans = {text: text_spans[0] for text, text_spans in find_symbols(symbols, before).items()}
+    positions = _map_characters(before, after, symbols, symbol_spans, inserted)
+    if positions is None:
+        return ()
+    moved = [[span for span in positions[start:end] if span is not None] for start, end in spans]
+    return tuple((parts[0][0], parts[-1][1]) for parts in moved) if all(moved) else ()
+
+
 def _map_characters(
     before: str,
     after: str,

@@ -48,12 +48,32 @@ ROMAN = re.compile(r"\b[IVXL]{2,8}\b")
 ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50}
 
 
-def combine_coverage(parts: Iterable[Coverage | None]) -> Coverage | None:
-    """Return the concatenated coverage of several parts, or None if the coverage of a part is unknown."""
-    fields = [None if part is None else tuple(vars(part).values()) for part in parts]
-    if not fields or None in fields:
+def combine_coverage(parts: Iterable[Coverage | None], starts: Sequence[int] = ()) -> Coverage | None:
+    """Return the concatenated coverage of the parts whose coverage is known; None if it is known of no part.
+
+    Args:
+        parts: the coverage of each part; None for a part that is not compared, such as one from a memory.
+        starts: the position of each part in the source. Without it, or if the spans of a part are unknown,
+            ``omitted_spans`` is empty.
+    """
+    parts = list(parts)
+    known = [part for part in parts if part is not None]
+    if not known:
         return None
-    return Coverage(*(tuple(chain(*values)) for values in zip(*filter(None, fields), strict=True)))
+    spans = [
+        (first + start, end + start)
+        for part, start in zip(parts, starts, strict=False)
+        if part is not None
+        for first, end in part.omitted_spans
+    ]
+    omitted, missing_numbers, added_numbers = (
+        tuple(chain.from_iterable(values))
+        for values in zip(
+            *((part.omitted, part.missing_numbers, part.added_numbers) for part in known), strict=True
+        )
+    )
+    has_spans = len(spans) == len(omitted)
+    return Coverage(omitted, missing_numbers, added_numbers, tuple(spans) if has_spans else ())
 
 
 def differing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -114,6 +114,10 @@ class MemoryUse(JsonRecord):
         return json_numbers(self)
 
 
+Span = tuple[int, int]
+"""Start and end offset of a word in its text, in Unicode code points."""
+
+
 @dataclass(frozen=True)
 class Coverage(JsonRecord):
     """Words and numbers in which the translation of a text differs from the text.
@@ -123,11 +127,14 @@ class Coverage(JsonRecord):
             :mod:`uwaga.translator.layers.coverage`.
         missing_numbers: numbers of the source that are not in the translation.
         added_numbers: numbers of the translation that are not in the source.
+        omitted_spans: the spans of ``omitted`` in the source; empty if they are unknown, as in a text with
+            markup or for a chain of models.
     """
 
     omitted: tuple[str, ...] = ()
     missing_numbers: tuple[str, ...] = ()
     added_numbers: tuple[str, ...] = ()
+    omitted_spans: tuple[Span, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -141,17 +148,18 @@ class Coverage(JsonRecord):
 
     def without(self, words: Container[str]) -> Coverage:
         """Return a copy without the given words and numbers."""
-        return Coverage(
-            *(tuple(word for word in values if word not in words) for values in vars(self).values())
-        )
+
+        def kept(values: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(word for word in values if word not in words)
+
+        pairs = zip(self.omitted, self.omitted_spans, strict=False)
+        spans = tuple(span for word, span in pairs if word not in words)
+        return Coverage(kept(self.omitted), kept(self.missing_numbers), kept(self.added_numbers), spans)
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields as lists by name."""
-        return {name: list(value) for name, value in vars(self).items()}
-
-
-Span = tuple[int, int]
-"""Start and end offset of a word in its text, in Unicode code points."""
+        values: dict[str, object] = {name: list(value) for name, value in vars(self).items()}
+        return values | {"omitted_spans": [list(span) for span in self.omitted_spans]}
 
 
 @dataclass(frozen=True, repr=False)
@@ -183,6 +191,14 @@ class WordAlignment(JsonRecord):
     def __str__(self) -> str:
         """Return the links in Moses format: ``0-0 1-2``."""
         return " ".join(f"{source}-{target}" for source, target in self.links)
+
+    def moved(self, source: int, target: int) -> WordAlignment:
+        """Return a copy whose spans are moved by a number of characters in each text."""
+
+        def move(spans: tuple[Span, ...], offset: int) -> tuple[Span, ...]:
+            return tuple((start + offset, end + offset) for start, end in spans)
+
+        return replace(self, source=move(self.source, source), target=move(self.target, target), texts=None)
 
     def to_dict(self) -> dict[str, object]:
         """Return the spans and links as nested lists by name."""

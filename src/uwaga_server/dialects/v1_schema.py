@@ -208,7 +208,7 @@ class Translated(BaseModel):
     attentions: dict[str, object] | None = None
     attention_view: dict[str, object] | None = None
     alignment: dict[str, object] | None = None
-    coverage: dict[str, list[str]] | None = None
+    coverage: dict[str, list[object]] | None = None
     terms: list[dict[str, object]] | None = None
     memory: list[dict[str, object]] | None = None
     alternatives: list[Translated] | None = None

@@ -120,13 +120,22 @@ class Characters:
             ]
             text.inlines.append(join_parts(parts))
             words, alignment = plain_text(text.inlines[-1]), hypothesis.alignment
+            insertions_in_source = insertions(copy.content, quotations)
+            edits_of_source = inverse_edits(source_edits, source)
             if alignment is not None:
-                sources = move_spans(alignment.source, insertions(copy.content, quotations))
-                sources = move_spans(sources, inverse_edits(source_edits, source))
+                sources = move_spans(alignment.source, insertions_in_source)
+                sources = move_spans(sources, edits_of_source)
                 targets = move_spans(alignment.target, edits)
                 targets = move_spans(targets, insertions(marked, quotations))
                 alignment = project_alignment(alignment, (source, sources), (words, targets))
-            results.append(replace(hypothesis, text=words, source=source, alignment=alignment))
+            coverage = hypothesis.coverage
+            if coverage is not None:
+                spans = move_spans(coverage.omitted_spans, insertions_in_source)
+                spans = move_spans(spans, edits_of_source)
+                coverage = replace(coverage, omitted_spans=tuple(spans))
+            results.append(
+                replace(hypothesis, text=words, source=source, alignment=alignment, coverage=coverage)
+            )
         first, *alternatives = results
         warnings: tuple[str, ...] = ()
         if lost_characters := self._lost_characters(source, first.text):

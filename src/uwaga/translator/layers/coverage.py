@@ -81,14 +81,17 @@ def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
     words = [word for passage in passages for word in _candidate_words(passage, language)]
     if stage.options.coverage == "unaligned":
         words = [word for word in words if not word.is_aligned]
-    omitted: dict[Passage, list[str]] = {passage: [] for passage in passages}
+    omitted: dict[Passage, list[_Word]] = {passage: [] for passage in passages}
     gains = _gains(stage, words)
     for word in words:
         if is_omitted(word.text, gains[word], word.link):
-            omitted[word.passage].append(word.text)
+            omitted[word.passage].append(word)
     for passage in passages:
         result = passage.result
-        coverage = Coverage(tuple(omitted[passage]), *differing_numbers(result.source, result.text))
+        missing_numbers, added_numbers = differing_numbers(result.source, result.text)
+        omitted_words = tuple(word.text for word in omitted[passage])
+        spans = tuple(word.span for word in omitted[passage])
+        coverage = Coverage(omitted_words, missing_numbers, added_numbers, spans)
         warnings = (*result.warnings, *coverage.warnings)
         passage.translation = replace(result, coverage=coverage, warnings=warnings)
 

@@ -11,6 +11,7 @@ from uwaga.markup.formats import read_fragment
 from uwaga.markup.inline import Inline, keep_tags_of, written_text
 from uwaga.markup.placeholders import Placeholders as Patterns
 from uwaga.markup.units import Fragment
+from uwaga.results.confidence import END
 from uwaga.results.coverage import combine_coverage
 from uwaga.results.translation import Translation
 from uwaga.scheduling.call_context import while_active
@@ -109,7 +110,10 @@ def write_translation(source: str, fragment: Fragment, parts: Sequence[Text], al
                 shift = _indent(text) - _indent(hypothesis.text)
                 targets = tuple((start + shift, end + shift) for start, end in words.target)
                 words = replace(words, target=targets)
-            results.append(replace(hypothesis, text=text, source=source, alignment=words))
+            coverage = hypothesis.coverage
+            if coverage is not None and hypothesis.source != source:
+                coverage = replace(coverage, omitted_spans=())
+            results.append(replace(hypothesis, text=text, source=source, alignment=words, coverage=coverage))
         return replace(results[0], alternatives=tuple(results[1:]))
     text = fragment.write([best.inline for best, *_ in written_parts])
     return join_results([part.result for part in parts], text, source)
@@ -122,30 +126,46 @@ def _write_part(part: Text, original: Inline) -> list[TaggedTranslation]:
     ]
 
 
-def join_results(results: Sequence[Translation], text: str, source: str) -> Translation:
+def join_results(
+    results: Sequence[Translation], text: str, source: str, starts: Sequence[int] = ()
+) -> Translation:
     """Return the translation of a text from the translations of its parts.
+
+    The end symbol separates the pieces of two parts, so that ``words`` are the words of all parts. A part
+    without tokens, such as one from a memory, has none.
 
     Args:
         results: the translations of the parts.
         text: the complete translated text.
         source: the complete source text.
+        starts: the position of each part in ``source``, if it is known.
     """
     searched_results = [result for result in results if result.tokens]
     return Translation(
         text=text,
         score=math.fsum(result.score for result in searched_results) / max(len(searched_results), 1),
-        tokens=tuple(token for result in results for token in result.tokens),
+        tokens=_join_pieces([result.tokens for result in searched_results], searched_results),
         token_scores=tuple(score for result in results for score in result.token_scores),
         log_prob=math.fsum(result.log_prob for result in results),
         truncated=any(result.truncated for result in results),
-        source_tokens=tuple(token for result in results for token in result.source_tokens),
+        source_tokens=_join_pieces([result.source_tokens for result in searched_results], searched_results),
         source=source,
         warnings=tuple(dict.fromkeys(warning for result in results for warning in result.warnings)),
         entropies=tuple(entropy for result in results for entropy in result.entropies),
         terms=tuple(use for result in results for use in result.terms),
         memory=tuple(use for result in results for use in result.memory),
-        coverage=combine_coverage(result.coverage for result in results),
+        coverage=combine_coverage([result.coverage for result in results], starts),
     )
+
+
+def _join_pieces(pieces: Sequence[Sequence[str]], results: Sequence[Translation]) -> tuple[str, ...]:
+    """Return the pieces of results, with the end symbol after each but the last, unless it was cut."""
+    joined = list[str]()
+    for number, (part, result) in enumerate(zip(pieces, results, strict=True), start=1):
+        joined += part
+        if number < len(results) and len(result.token_scores) > len(result.tokens):
+            joined.append(END)
+    return tuple(joined)
 
 
 def _indent(text: str) -> int:

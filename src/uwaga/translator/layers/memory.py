@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from uwaga.alignment.piece_alignment import concatenate_alignments
+from uwaga.alignment.words import word_spans
 from uwaga.errors import TextTooLongError
 from uwaga.markup.inline import Inline, Tag, cut_inline, is_kept, join_parts, plain_text, written_text
 from uwaga.markup.units import is_translatable, trim
-from uwaga.results.translation import MemoryUsage, MemoryUse, Translation
+from uwaga.results.translation import MemoryUsage, MemoryUse, Translation, WordAlignment
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.layers.formats import join_results
 from uwaga.translator.layers.placeholders import with_placeholders
@@ -167,16 +169,30 @@ class FromMemory:
 
 
 def _join(text: Text, sentences: Mapping[Text, str]) -> None:
-    """Set the translation of a text to the joined translations of its sentences and the text between them."""
-    parts = [
-        part
-        for sentence, after in sentences.items()
-        for part in (*sentence.tagged_translations[0].inline, after)
-    ]
-    inline = join_parts(parts)
-    text.inlines = [inline]
+    """Set the translation of a text to the joined translations of its sentences and the text between them.
+
+    The words of sentences from the memory have no probability and no links.
+    """
+    source, parts = plain_text(text.content), list[str | Tag]()
+    starts, alignments, is_aligned = list[int](), list[WordAlignment](), False
+    end = target_start = 0
+    for sentence, after in sentences.items():
+        inline, result = sentence.tagged_translations[0].inline, sentence.result
+        words, translated = plain_text(sentence.content), plain_text(inline)
+        starts.append(source.index(words, end))
+        alignment = result.alignment
+        is_aligned = is_aligned or alignment is not None
+        if alignment is None:
+            alignment = WordAlignment(tuple(word_spans(words)), tuple(word_spans(translated)), ())
+        alignments.append(alignment.moved(starts[-1], target_start))
+        parts += [*inline, after]
+        end, target_start = starts[-1] + len(words), target_start + len(translated) + len(after)
+    text.inlines = [join_parts(parts)]
     results = [sentence.result for sentence in sentences]
-    text.translation = join_results(results, plain_text(inline), plain_text(text.content))
+    translation = join_results(results, plain_text(text.inlines[0]), source, starts)
+    text.translation = replace(
+        translation, alignment=concatenate_alignments(alignments) if is_aligned else None
+    )
 
 
 def memory_use(match: MemoryMatch, usage: MemoryUsage) -> MemoryUse:

@@ -24,6 +24,7 @@ from uwaga.markup.symbols import (
     insert_symbols,
     is_sign,
     missing_symbols,
+    move_words,
     realign,
     replace_symbols,
     restore_pieces,
@@ -230,6 +231,8 @@ def _set_translation(text: Text, attempt: Text) -> None:
     if coverage is not None:
         combined_warnings = [warning for warning in combined_warnings if warning not in coverage.warnings]
         coverage = coverage.without([symbol.text for symbol in symbols])
+        spans = move_words(coverage.omitted_spans, (stripped, source), symbols, dropped_pieces)
+        coverage = replace(coverage, omitted_spans=spans)
         combined_warnings += coverage.warnings
     text.translation = replace(
         results[0], warnings=tuple(combined_warnings), alternatives=tuple(results[1:]), coverage=coverage
