@@ -6,7 +6,13 @@ import { AUTO, type AvailableLanguages } from "./languages";
 import type { LookUps } from "./look_up";
 import type { Memory, MemoryUse } from "./memories";
 import { toProblem, parseError, RequestError, unreachable } from "./problem";
-import type { Alignment, Word } from "./words";
+import type { Alignment, Span, Word } from "./words";
+
+/** The words of a text that its translation omits, with their spans in code points if these are known. */
+export interface Coverage {
+  omitted: string[];
+  omitted_spans: Span[];
+}
 
 /** A translation as returned by the server. */
 export interface ServerTranslation {
@@ -19,6 +25,8 @@ export interface ServerTranslation {
   /** The terms of the glossary in the text, and the forms in the translation. */
   terms?: Array<{ source: string; target: string; applied: boolean }>;
   warnings?: string[];
+  /** What the translation lacks or adds, if requested. */
+  coverage?: Coverage;
   /** The pairs of the translation memory that it was made with. */
   memory?: MemoryUse[];
   /** The data for the attention view, if requested. */

@@ -1,8 +1,9 @@
 /** What may be wrong in a translation, and where: improbable words, and words that the server's warnings name. */
 
+import type { ServerTranslation } from "./api";
 import type { Key } from "./say";
 import type { Line } from "./session";
-import { doubtLevel, type Span, splitWords, wordProbabilities } from "./words";
+import { codeUnitOffsets, doubtLevel, type Span, splitWords, wordProbabilities } from "./words";
 
 export interface Doubt {
   side: "source" | "target";
@@ -43,13 +44,13 @@ const NOTES: ReadonlyArray<[pattern: RegExp, key: Key]> = [
 ];
 
 /** Return the words of a warning that names words, and what is wrong with them. */
-function parseWarning(warning: string): { words: string[]; side: Doubt["side"]; reason: Key } | undefined {
+function parseWarning(warning: string): { kind: string; words: Array<{ text: string; quoted: string }>; side: Doubt["side"]; reason: Key } | undefined {
   const colon = warning.indexOf(": ");
   const kind = warning.slice(0, colon);
   if (colon < 0 || !Object.hasOwn(WARNINGS, kind)) return undefined;
-  const quoted = warning.slice(colon + 2).matchAll(/'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"/gu);
-  const words = [...quoted].map((match) => (match[1] ?? match[2]!).replace(/\\(['"\\])/g, "$1"));
-  return { words, ...WARNINGS[kind]! };
+  const matches = warning.slice(colon + 2).matchAll(/'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"/gu);
+  const words = Array.from(matches, (match) => ({ text: (match[1] ?? match[2]!).replace(/\\(['"\\])/g, "$1"), quoted: match[0] }));
+  return { kind, words, ...WARNINGS[kind]! };
 }
 
 /** Return notes of the warnings that do not name words. */
@@ -63,33 +64,58 @@ function toNote(warning: string): Note {
   return { key: "warning", values: { detail: warning } };
 }
 
-/** Return the warnings without those that name a word of a sentence. */
+/** Return the warnings without the words of a sentence that they name. */
 export function warningsOutside(warnings: readonly string[], source: string, target: string): string[] {
-  return warnings.filter((warning) => {
+  return warnings.flatMap((warning) => {
     const parsed = parseWarning(warning);
-    const sentence = parsed?.side === "source" ? source : target;
-    return !parsed?.words.some((word) => findWord(sentence, word));
+    if (!parsed) return [warning];
+    const sentence = parsed.side === "source" ? source : target;
+    const others = parsed.words.filter(({ text }) => !findWords(sentence, text).length);
+    if (others.length === parsed.words.length) return [warning];
+    return others.length ? [`${parsed.kind}: ${others.map(({ quoted }) => quoted).join(", ")}`] : [];
   });
 }
 
-/** Return the span of the first occurrence of a word that is not a part of a longer one. */
-function findWord(text: string, word: string): Span | undefined {
-  const isLetter = (character: string | undefined) => character !== undefined && /[\p{L}\p{N}]/u.test(character);
-  const isSeparated = /^[\p{L}\p{N}]*$/u.test(word) && !/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Thai}]/u.test(word);
+/** Return the spans of the occurrences of a word or number that are not a part of a longer one. */
+function findWords(text: string, word: string): Span[] {
+  const isSeparated = /^[\p{L}\p{N}.,]*$/u.test(word) && !/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Thai}]/u.test(word);
+  const spans: Span[] = [];
   for (let start = text.indexOf(word); start >= 0 && word; start = text.indexOf(word, start + 1)) {
     const end = start + word.length;
-    if (!isSeparated || !(isLetter(text[start - 1]) || isLetter(text[end]))) return [start, end];
+    const isPart = /[\p{L}\p{N}]$|\p{N}[.,]$/u.test(text.slice(0, start).slice(-3)) || /^[\p{L}\p{N}]|^[.,]\p{N}/u.test(text.slice(end, end + 3));
+    if (!isSeparated || !isPart) spans.push([start, end]);
   }
-  return undefined;
+  return spans;
+}
+
+/** Return the spans of words, of which a text contains each as often as it is listed, or more often. */
+function findListed(text: string, words: readonly string[]): Span[] {
+  const counts = new Map<string, number>();
+  return words.flatMap((word) => {
+    const count = counts.get(word) ?? 0;
+    counts.set(word, count + 1);
+    return findWords(text, word).slice(count, count + 1);
+  });
+}
+
+/** Return whether it is known where the omitted words of a translation are. */
+export const isLocated = ({ coverage }: ServerTranslation): boolean => coverage !== undefined && coverage.omitted_spans?.length === coverage.omitted.length;
+
+/** Return the spans of the words of a text that its translation omits. */
+function omissionsOf(source: string, translation: ServerTranslation): Span[] {
+  if (isLocated(translation)) {
+    const units = codeUnitOffsets(source);
+    return translation.coverage!.omitted_spans.map(([start, end]) => [units[start]!, units[end]!]);
+  }
+  const warnings = (translation.warnings ?? []).flatMap((warning) => parseWarning(warning) ?? []);
+  return findListed(source, warnings.filter(({ reason }) => reason === "doubtOmitted").flatMap(({ words }) => words.map(({ text }) => text)));
 }
 
 /** Return what the reader has decided in the translation of a line. */
 export function decisionsOf({ translation, choiceSpans = [] }: Pick<Line, "translation" | "choiceSpans">): Decision[] {
   const decisions = choiceSpans.map((span): Decision => ({ span, reason: "wordChosen" }));
-  for (const { target, applied } of translation?.terms ?? []) {
-    const span = applied ? findWord(translation!.text, target) : undefined;
-    if (span) decisions.push({ span, reason: "wordTerm" });
-  }
+  const terms = (translation?.terms ?? []).filter(({ applied }) => applied).map(({ target }) => target);
+  for (const span of findListed(translation?.text ?? "", terms)) decisions.push({ span, reason: "wordTerm" });
   return decisions;
 }
 
@@ -97,13 +123,12 @@ export function decisionsOf({ translation, choiceSpans = [] }: Pick<Line, "trans
 export function doubtsOf(line: Pick<Line, "source" | "translation" | "choiceSpans">, language: string): Doubt[] {
   const { source, translation } = line;
   if (!translation) return [];
-  const doubts: Doubt[] = [];
+  const doubts = omissionsOf(source, translation).map((span): Doubt => ({ side: "source", span, level: 3, reason: "doubtOmitted", values: {} }));
   for (const warning of translation.warnings ?? []) {
-    const { words = [], side = "source", reason = "doubtOmitted" } = parseWarning(warning) ?? {};
-    for (const word of words) {
-      const span = findWord(side === "source" ? source : translation.text, word);
-      if (span) doubts.push({ side, span, level: 3, reason, values: {} });
-    }
+    const { words, side, reason } = parseWarning(warning) ?? { words: [], side: "source", reason: "doubtOmitted" };
+    if (reason === "doubtOmitted") continue; // found above
+    const spans = words.flatMap(({ text }) => findWords(side === "source" ? source : translation.text, text));
+    doubts.push(...spans.map((span): Doubt => ({ side, span, level: 3, reason, values: {} })));
   }
   const probabilityAt = wordProbabilities(translation.text, translation.words ?? []);
   for (const { text, start, isWord } of splitWords(translation.text, language)) {

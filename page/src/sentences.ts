@@ -1,11 +1,12 @@
 /** The sentences of a line, which the server translates separately; a prefix applies to one of them. */
 
-import type { ServerTranslation } from "./api";
-import { warningsOutside } from "./doubts";
+import type { Coverage, ServerTranslation } from "./api";
+import { isLocated, warningsOutside } from "./doubts";
 import type { MemoryUse } from "./memories";
-import type { Alignment, Span } from "./words";
+import { type Alignment, END, placeWords, type Span, splitGroups, type Word } from "./words";
 
-const END = "</s>";
+const NO_LINKS: Alignment = { source: [], target: [], links: [] };
+const NO_OMISSIONS: Coverage = { omitted: [], omitted_spans: [] };
 
 /** A sentence and its translation, with their spans in the line and its translation. */
 export interface Sentence {
@@ -16,17 +17,8 @@ export interface Sentence {
   tokens: string[];
 }
 
-function splitGroups<Item>(items: readonly Item[], isEnd: (item: Item) => boolean): Item[][] {
-  const groups: Item[][] = [[]];
-  for (const item of items) {
-    if (isEnd(item)) groups.push([]);
-    else groups.at(-1)!.push(item);
-  }
-  if (groups.length > 1 && groups.at(-1)!.length === 0) groups.pop();
-  return groups;
-}
-
 const isEnd = (piece: string): boolean => piece === END;
+const END_WORD: Word = { text: END };
 
 /** Return the items of each sentence, with that of its end symbol. */
 export function splitSentences<Item>(items: readonly Item[], pieceOf: (item: Item) => string): Item[][] {
@@ -92,13 +84,20 @@ export function sentencesOf(source: string, translation: ServerTranslation): Sen
 /** Return pieces that spell a text: its words. */
 export const wordPieces = (text: string): string[] => text.trim().split(/\s+/).map((word) => `▁${word}`);
 
-/** Return a translation of which only the text is known, with the sentences that the browser finds. */
+/** Return a translation that is not, or not only, the model's, with the sentences that the browser finds. */
 export function withSentences(source: string, translation: ServerTranslation): ServerTranslation {
   const { text } = translation;
   const [sources, targets] = [segment(source), segment(text)];
   const isSame = sources.length === targets.length;
   const pieces = (whole: string, spans: Span[]) => join(isSame ? spans.map((span) => wordPieces(whole.slice(...span))) : [wordPieces(whole)], END);
-  return { ...translation, tokens: pieces(text, targets), source_tokens: pieces(source, sources) };
+  const separated: ServerTranslation = { ...translation, tokens: pieces(text, targets), source_tokens: pieces(source, sources) };
+  if (translation.words) {
+    const placed = placeWords(text, translation.words);
+    const isIn = ([start, end]: Span) => (place: { start: number }) => place.start >= start && place.start < end;
+    const spans: Span[] = isSame ? targets : [[0, text.length]];
+    separated.words = join(spans.map((span) => placed.filter(isIn(span)).map(({ word }) => word)), END_WORD);
+  }
+  return separated;
 }
 
 /** Return the pairs of a translation memory that a sentence of a line was made with: those most similar to it, or to the line. */
@@ -125,7 +124,10 @@ export function sentenceAt(sentences: readonly Sentence[], position: number): nu
   return index < 0 ? sentences.length - 1 : index;
 }
 
-/** Return the translation of a line with the translation of a sentence replaced. */
+/**
+ * Return the translation of a line with the translation of a sentence replaced. If the words and links of the other translation are
+ * not known, as of one that the reader has typed, those of this sentence are unknown.
+ */
 export function spliceSentence(source: string, translation: ServerTranslation, index: number, other: ServerTranslation): ServerTranslation {
   const sentences = sentencesOf(source, translation);
   const sentence = sentences[index]!;
@@ -139,17 +141,31 @@ export function spliceSentence(source: string, translation: ServerTranslation, i
   if (other.terms) spliced.terms = [...(translation.terms ?? []), ...other.terms];
   spliced.warnings = [...warningsOutside(translation.warnings ?? [], sentence.source, sentence.target), ...(other.warnings ?? [])];
   spliced.tokens = join(replaceAt(splitGroups(translation.tokens ?? [], isEnd), index, other.tokens ?? []), END);
-  if (translation.words && other.words) {
-    const wordEnd = other.words.find((word) => word.text === END) ?? { text: END, probability: 1, mean: 1 };
-    const otherWords = other.words.filter((word) => word.text !== END);
-    spliced.words = join(replaceAt(splitGroups(translation.words, (word) => word.text === END), index, otherWords), wordEnd);
+  if (translation.words) {
+    const isLast = (word: Word) => word.text === END;
+    const otherWords = placeWords(other.text, other.words ?? []).map(({ word }) => word);
+    spliced.words = join(replaceAt(splitGroups(translation.words, isLast), index, otherWords), END_WORD);
   }
-  if (translation.alignment && other.alignment) {
-    spliced.alignment = joinAlignments(translation.alignment, other.alignment, source, translation.text, sentence, other.text);
-  } else {
-    delete spliced.alignment;
+  if (translation.alignment ?? other.alignment) {
+    spliced.alignment = joinAlignments(translation.alignment ?? NO_LINKS, other.alignment ?? NO_LINKS, source, translation.text, sentence, other.text);
   }
+  const coverage = joinCoverage(translation, other, source, sentence);
+  if (coverage) spliced.coverage = coverage;
+  else delete spliced.coverage;
   return spliced;
+}
+
+/** Return the omitted words outside a sentence and those of its other translation; undefined if it is not known where they are. */
+function joinCoverage(translation: ServerTranslation, other: ServerTranslation, source: string, sentence: Sentence): Coverage | undefined {
+  const parts = [translation, other].filter(({ coverage }) => coverage);
+  if (!parts.length || !parts.every(isLocated)) return undefined;
+  const [from, to] = sentence.sourceSpan.map((offset) => points(source.slice(0, offset))) as Span;
+  const { omitted, omitted_spans } = translation.coverage ?? NO_OMISSIONS;
+  const added = other.coverage ?? NO_OMISSIONS;
+  const outside = omitted_spans.flatMap(([start, end], index) => (start >= from && start < to ? [] : [{ word: omitted[index]!, span: [start, end] as Span }]));
+  const inside = added.omitted_spans.map(([start, end], index) => ({ word: added.omitted[index]!, span: [start + from, end + from] as Span }));
+  const all = [...outside, ...inside];
+  return { omitted: all.map(({ word }) => word), omitted_spans: all.map(({ span }) => span) };
 }
 
 function replaceAt<Item>(all: Item[][], index: number, items: Item[]): Item[][] {

@@ -1,9 +1,10 @@
 /** The words of a translation: their positions, their probabilities, and their source words. */
 
+/** A word between white space, or the end of a sentence. Only the model's words have probabilities. */
 export interface Word {
   text: string;
-  probability: number;
-  mean: number;
+  probability?: number;
+  mean?: number;
 }
 
 /** The library's alignment: spans in Unicode code points, links (source word, target word). */
@@ -22,10 +23,22 @@ export interface Part {
 
 export type Span = [start: number, end: number];
 
-const END = "</s>";
+/** The end of a sentence among pieces and words. */
+export const END = "</s>";
+
+/** Return the groups of items between those that end a group. */
+export function splitGroups<Item>(items: readonly Item[], isEnd: (item: Item) => boolean): Item[][] {
+  const groups: Item[][] = [[]];
+  for (const item of items) {
+    if (isEnd(item)) groups.push([]);
+    else groups.at(-1)!.push(item);
+  }
+  if (groups.length > 1 && groups.at(-1)!.length === 0) groups.pop();
+  return groups;
+}
 
 /** Return the offset of each code point in UTF-16 code units, and the length. */
-function codeUnitOffsets(text: string): number[] {
+export function codeUnitOffsets(text: string): number[] {
   const units: number[] = [];
   let offset = 0;
   for (const character of text) {
@@ -51,16 +64,25 @@ export function splitWords(text: string, language: string): Part[] {
   }));
 }
 
+/** Return the words of a text with their positions; those of sentences that the model did not translate have no probability. */
+export function placeWords(text: string, words: readonly Word[]): Array<{ start: number; word: Word }> {
+  const placed = Array.from(text.matchAll(/\S+/gu), (match) => ({ start: match.index, word: { text: match[0] } as Word }));
+  let next = 0;
+  for (const sentence of splitGroups(words, (word) => word.text === END)) {
+    const isAt = (index: number) => sentence.every((word, offset) => placed[index + offset]?.word.text === word.text);
+    let first = next;
+    while (first < placed.length && !isAt(first)) first++;
+    if (first === placed.length) continue; // other words than the text's
+    sentence.forEach((word, offset) => (placed[first + offset]!.word = word));
+    next = first + sentence.length;
+  }
+  return placed;
+}
+
 /** Return a function that gives the mean probability of the pieces at a position; undefined if unknown. */
 export function wordProbabilities(text: string, words: readonly Word[]): (place: number) => number | undefined {
-  const modelWords = words.filter((word) => word.text !== END);
-  const pieces = [...text.matchAll(/\S+/gu)];
-  const isSame = pieces.length === modelWords.length && pieces.every((piece, index) => piece[0] === modelWords[index]!.text);
-  if (!isSame) return () => undefined; // a part was copied, so the words are not the model's
-  return (position) => {
-    const index = pieces.findIndex((piece) => piece.index <= position && position < piece.index + piece[0].length);
-    return index < 0 ? undefined : modelWords[index]!.mean;
-  };
+  const placed = placeWords(text, words);
+  return (position) => placed.find(({ start, word }) => start <= position && position < start + word.text.length)?.word.mean;
 }
 
 /** Return a level of uncertainty from 0 to 3; above 0 for mean probabilities below 0.5, as in the library's reports. */
@@ -84,14 +106,15 @@ export function sourceSpans(alignment: Alignment, source: string, target: string
     .map((index) => [inSource[alignment.source[index]![0]]!, inSource[alignment.source[index]![1]]!]);
 }
 
-/** Split a text at spans, which are in ascending order and do not overlap. */
+/** Split a text at spans, which are in ascending order; what several of them cover is marked once. */
 export function splitAtSpans(text: string, spans: readonly Span[]): Array<{ text: string; isMarked: boolean }> {
   const parts: Array<{ text: string; isMarked: boolean }> = [];
   let position = 0;
   for (const [start, end] of spans) {
     if (start > position) parts.push({ text: text.slice(position, start), isMarked: false });
-    parts.push({ text: text.slice(start, end), isMarked: true });
-    position = end;
+    const from = Math.max(start, position);
+    if (end > from) parts.push({ text: text.slice(from, end), isMarked: true });
+    position = Math.max(end, position);
   }
   if (position < text.length) parts.push({ text: text.slice(position), isMarked: false });
   return parts;

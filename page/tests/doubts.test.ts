@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
+import type { ServerTranslation } from "../src/api";
 import { decisionsOf, doubtsOf, notesOf, warningsOutside } from "../src/doubts";
 import type { Span } from "../src/words";
 
@@ -33,6 +34,21 @@ test("warnings are found at the words that they quote", () => {
   ]);
 });
 
+test("each omitted word is marked where it is, also if the text repeats it", () => {
+  const source = "😀 He sees. She sees and sees. 24 or 24,000 or 24.";
+  const quotes = (translation: Omit<ServerTranslation, "text">) =>
+    doubtsOf({ source, translation: { text: TARGET, ...translation } }, "de").map(({ span, reason }) => [...span, source.slice(...span), reason]);
+  const warnings = ["not translated: 'sees', 'sees'", "number missing from the translation: '24'"];
+  const numbers = [...source.matchAll(/24(?![,])/g)].map(({ index }) => [index, index + 2, "24", "doubtNumberMissing"]);
+  const at = (start: number) => [start, start + 4, "sees", "doubtOmitted"];
+  const places = [source.indexOf("sees"), source.indexOf("sees and"), source.indexOf("sees.", 20)] as const;
+  const points = (unit: number): Span => [unit - 1, unit + 3]; // the emoji has two code units
+  const coverage = { omitted: ["sees", "sees"], omitted_spans: [points(places[0]), points(places[2])] };
+  assert.deepEqual(quotes({ warnings, coverage }), [at(places[0]), at(places[2]), ...numbers]);
+  assert.deepEqual(quotes({ warnings }), [at(places[0]), at(places[1]), ...numbers]); // it is not known which
+  assert.deepEqual(quotes({ warnings: warnings.slice(0, 1), coverage: { ...coverage, omitted_spans: [] } }), [at(places[0]), at(places[1])]);
+});
+
 test("words below one half are doubtful, more so the less probable they are", () => {
   const words = [0.9, 0.4, 0.25, 0.1, 0.6].map((mean, index) => ({ text: TARGET.split(" ")[index]!, probability: mean, mean }));
   const doubts = doubtsOf({ source: SOURCE, translation: { text: TARGET, words } }, "de");
@@ -53,4 +69,5 @@ test("a new translation of a sentence removes the warnings about the old one onl
   const warnings = ["not translated: 'red'", "not translated: 'blue'", "added by the translation: 'etwa'", "general"];
   assert.deepEqual(warningsOutside(warnings, "a red car", "ein Auto"), warnings.slice(1));
   assert.deepEqual(warningsOutside(warnings, "a car", "etwa ein Auto"), [warnings[0], warnings[1], warnings[3]]);
+  assert.deepEqual(warningsOutside(["not translated: 'red', \"don't\", 'blue'"], "a red car", ""), ["not translated: \"don't\", 'blue'"]);
 });

@@ -4,7 +4,7 @@ import test from "node:test";
 import type { ServerTranslation } from "../src/api";
 import type { MemoryUse } from "../src/memories";
 import { sentenceAt, sentencesOf, spliceSentence, usesOf, withSentences } from "../src/sentences";
-import { sourceSpans, type Span } from "../src/words";
+import { sourceSpans, type Span, wordProbabilities } from "../src/words";
 import { below, times } from "./random";
 
 const WORDS = ["ja", "nein", "Haus😀", "漢字", "Weg", "rot"];
@@ -112,6 +112,49 @@ test("spliceSentence equals a translation of the line with the other sentence", 
     const last = spliced.alignment!.target.length - 1;
     if (last >= 0) assert.ok(sourceSpans(spliced.alignment!, source, spliced.text, [0, spliced.text.length]).length > last);
   });
+});
+
+test("a sentence of which only the text is known takes nothing from the others", () => {
+  times(200, () => {
+    const made = randomTranslation(2 + below(3));
+    const { source, parts } = made;
+    const starts = parts.map((_, number) => points(parts.slice(0, number).map((part) => `${part.source} `).join("")));
+    const omitted = parts.map((part) => part.source.split(" ")[0]!);
+    const translation: ServerTranslation = { ...made.translation, coverage: { omitted, omitted_spans: starts.map((start, number): Span => [start, start + points(omitted[number]!)]) } };
+    const index = below(parts.length);
+    const typed = parts[below(parts.length)]!.translation.text; // may repeat another sentence
+    const spliced = spliceSentence(source, translation, index, { text: typed, tokens: typed.split(" ").map((word) => `▁${word}`) });
+    const probabilityAt = wordProbabilities(spliced.text, spliced.words!);
+    sentencesOf(source, spliced).forEach(({ source: part, sourceSpan, target, targetSpan }, number) => {
+      const { text, words, alignment } = parts[number]!.translation;
+      const isTyped = number === index;
+      assert.equal(target, isTyped ? typed : text);
+      target.split(" ").forEach((_, word, all) => {
+        const start = all.slice(0, word).join(" ").length + (word ? 1 : 0);
+        const position = targetSpan[0] + start;
+        assert.equal(probabilityAt(position), isTyped ? undefined : words![word]!.mean);
+        const spans = sourceSpans(spliced.alignment!, source, spliced.text, [position, position + 1]);
+        const expected = isTyped ? [] : sourceSpans(alignment!, part, target, [start, start + 1]);
+        assert.deepEqual(spans, expected.map(([first, end]): Span => [first + sourceSpan[0], end + sourceSpan[0]]));
+      });
+    });
+    const others = omitted.filter((_, number) => number !== index);
+    assert.deepEqual(spliced.coverage!.omitted, others);
+    assert.deepEqual(spliced.coverage!.omitted_spans.map(([start, end]) => [...source].slice(start, end).join("")), others);
+  });
+});
+
+test("the model's sentences keep their words next to sentences from a memory", () => {
+  const means = [0.1, 0.2, 0.3, 0.4];
+  const words = ["Zwei", "Hunde.", "</s>", "Drei", "Katzen."].map((text, index) => ({ text, mean: means[index > 2 ? index - 1 : index]! }));
+  const { text, ...other } = { text: "Ein Mann. Zwei Hunde. Eine Frau. Drei Katzen.", words };
+  const translation = withSentences("A man. Two dogs. A woman. Three cats.", { text, ...other });
+  const spliced = spliceSentence("A man. Two dogs. A woman. Three cats.", translation, 2, { text: "Zwei Hunde." });
+  for (const [result, typed] of [[translation, ["Eine", "Frau."]], [spliced, ["Zwei", "Hunde."]]] as const) {
+    assert.deepEqual(result.words!.filter(({ text: word }) => word !== "</s>").map((word) => [word.text, word.mean]), [
+      ["Ein", undefined], ["Mann.", undefined], ["Zwei", 0.1], ["Hunde.", 0.2], [typed[0], undefined], [typed[1], undefined], ["Drei", 0.3], ["Katzen.", 0.4],
+    ]);
+  }
 });
 
 test("a line that differs from its pieces is one sentence", () => {

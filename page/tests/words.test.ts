@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { wordAlternatives, countPiecesBefore, nextWord } from "../src/alternatives";
-import { wordProbabilities, doubtLevel, splitAtSpans, splitWords, type Span, sourceSpans } from "../src/words";
+import { wordProbabilities, doubtLevel, placeWords, splitAtSpans, splitWords, type Span, sourceSpans } from "../src/words";
 import { below, text, times } from "./random";
 
 test("parts and marked spans join to the text", () => {
@@ -15,6 +15,10 @@ test("parts and marked spans join to the text", () => {
     const parts = splitAtSpans(sentence, spans);
     assert.equal(parts.map((part) => part.text).join(""), sentence);
     assert.equal(parts.filter((part) => part.isMarked).map((part) => part.text).join(""), spans.map((span) => sentence.slice(...span)).join(""));
+    const overlapping: Span[] = [[bounds[0]!, bounds[2]!], [bounds[0]!, bounds[2]!], [bounds[1]!, bounds[3]!]];
+    const marked = splitAtSpans(sentence, overlapping);
+    assert.equal(marked.map((part) => part.text).join(""), sentence);
+    assert.equal(marked.filter((part) => part.isMarked).map((part) => part.text).join(""), sentence.slice(bounds[0], bounds[3]));
   });
 });
 
@@ -24,6 +28,8 @@ test("word probabilities, undefined if a part was copied", () => {
   const probabilityAt = wordProbabilities("Ein  Auto.\nJa", words);
   assert.deepEqual([0, 2, 5, 9, 11, 3].map(probabilityAt), [0.9, 0.9, 0.3, 0.3, 0.1, undefined]);
   assert.equal(wordProbabilities("Ein Auto", words)(0), undefined);
+  const partly = placeWords("Nein, danke. Ein Auto. So. Ja", words);
+  assert.deepEqual(partly.map((place) => place.word.mean), [undefined, undefined, 0.9, 0.3, undefined, 0.1]);
 });
 
 test("doubt increases as the probability decreases", () => {

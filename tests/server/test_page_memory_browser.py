@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 from running_server import running_server
-from server_page import START, expect, open_server_page, output, translate_text, wait_for_translation, word
+from server_page import (
+    START,
+    expect,
+    marked,
+    open_server_page,
+    output,
+    translate_text,
+    wait_for_translation,
+    word,
+)
 
 from uwaga_memory import Memory, Pair
 from uwaga_server.auth import add_key
@@ -98,6 +107,25 @@ def test_corrected_sentence_can_be_stored_by_keyboard(browser, empty_server):
         page.wait_for_selector("#source")
         page.get_by_label("Memory", exact=True).select_option("English – German (1)")
         assert translate_text(page, "The weather is nice today.") == corrected
+
+
+def test_sentence_from_memory_does_not_remove_doubts_about_others(page):
+    doubtful = "The bank refused the spring loan because the crane broke."
+    omitting = "The man carries near and school small garden large sees."
+
+    def doubts(sentence: int) -> list[list[str]]:
+        words = page.locator(".sentence").nth(sentence).locator(".word[data-doubt]")
+        return words.evaluate_all("words => words.map((word) => [word.textContent, word.title])")
+
+    translate_text(page, f"{doubtful} {omitting}")
+    expected = [doubts(0), doubts(1)]
+    assert all(expected)
+    page.get_by_label("Memory", exact=True).select_option("Letters (2)")
+    assert CAR_IN_GERMAN in translate_text(page, f"{doubtful} {CAR} {omitting}")
+    assert [doubts(number) for number in range(3)] == [expected[0], [], expected[1]]
+    expect(page.locator(".mirror u")).to_have_text(["sees"])
+    word(page, "Garten").hover()
+    expect(marked(page)).to_have_text(["garden"])
 
 
 @pytest.mark.slow

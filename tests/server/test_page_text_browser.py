@@ -26,6 +26,9 @@ from uwaga.results.confidence import END
 pytest_plugins = "server_fixtures"
 
 SENTENCE = "I want to buy a small red car tomorrow."
+DOUBTFUL = "The bank refused the spring loan because the crane broke."
+OMITTING = "The man carries near and school small garden large sees."
+"""A text whose translation has doubtful words and omits "sees"."""
 TWO_SENTENCES = f"{SENTENCE} It is not expensive."
 THREE_SENTENCES = f"He sleeps.\n{TWO_SENTENCES}"
 
@@ -334,6 +337,7 @@ def test_words_named_by_warnings_are_marked_in_the_source(page):
         body = answer.json()
         for translation in body["translations"]:
             translation["warnings"] = warnings
+            del translation["coverage"]
         route.fulfill(response=answer, json=body)
 
     page.route(
@@ -349,6 +353,47 @@ def test_words_named_by_warnings_are_marked_in_the_source(page):
     page.get_by_role("button", name="red The translation leaves this word out.").click()
     assert page.evaluate("getSelection().toString()") == "red"
     page.unroute_all(behavior="wait")  # a later request may still be under way
+
+
+def test_each_omitted_word_is_marked_in_its_own_sentence(page, translator):
+    translate_text(page, f"He sees. {OMITTING} {OMITTING}")
+    omitted = translator.translate(OMITTING, coverage="unaligned").coverage.omitted
+    assert omitted == ("sees",)
+    expect(page.locator(".mirror u")).to_have_text(["sees"] * 2)
+    assert page.locator(".mirror.doubts").inner_text().strip() == f"He sees. {OMITTING} {OMITTING}"
+    for number in (1, 2):
+        page.locator(".sentence").nth(number).locator(".word").last.focus()
+        expect(page.locator(".sentence").nth(number)).to_have_class(re.compile("selected"))
+        check = page.locator(".checks .choice", has_text="sees")
+        expect(check).to_have_count(1)
+        check.click()
+        start = page.locator("#source").evaluate("box => box.selectionStart")
+        assert start == len("He sees.") + number * (1 + len(OMITTING)) - len("sees.")
+
+
+def doubts(page, sentence: int) -> list[tuple[str, str]]:
+    """Return the doubtful words of a sentence with their reasons."""
+    words = page.locator(".sentence").nth(sentence).locator(".word[data-doubt]")
+    return words.evaluate_all("words => words.map((word) => [word.textContent, word.title])")
+
+
+def test_confirmed_sentence_does_not_remove_doubts_about_others(page):
+    translate_text(page, f"{DOUBTFUL} {OMITTING}")
+    expected = [doubts(page, number) for number in range(2)]
+    assert all(expected)
+    translate_text(page, "It is late.")
+    page.get_by_role("button", name="Correct", exact=True).click()
+    page.get_by_label("Corrected translation").fill("Es ist schon spät.")
+    page.keyboard.press("Enter")
+    expect(page.locator(".others [role=status]")).to_contain_text("kept in this browser")
+    page.reload()
+    text = f"{DOUBTFUL} It is late. {OMITTING}"
+    assert "Es ist schon spät." in translate_text(page, text)
+    assert [doubts(page, number) for number in range(3)] == [expected[0], [], expected[1]]
+    expect(page.locator(".mirror u")).to_have_text(["sees"])
+    word(page, "Garten").click()
+    page.get_by_role("button", name="Why this word?").click()
+    expect(marked(page)).to_have_text(["garden"])
 
 
 @pytest.mark.parametrize("sentence", [pytest.param(0, marks=pytest.mark.slow), 1])
