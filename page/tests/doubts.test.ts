@@ -40,13 +40,13 @@ test("each omitted word is marked where it is, also if the text repeats it", () 
     doubtsOf({ source, translation: { text: TARGET, ...translation } }, "de").map(({ span, reason }) => [...span, source.slice(...span), reason]);
   const warnings = ["not translated: 'sees', 'sees'", "number missing from the translation: '24'"];
   const numbers = [...source.matchAll(/24(?![,])/g)].map(({ index }) => [index, index + 2, "24", "doubtNumberMissing"]);
-  const at = (start: number) => [start, start + 4, "sees", "doubtOmitted"];
-  const places = [source.indexOf("sees"), source.indexOf("sees and"), source.indexOf("sees.", 20)] as const;
+  const omission = (start: number) => [start, start + 4, "sees", "doubtOmitted"];
+  const starts = [source.indexOf("sees"), source.indexOf("sees and"), source.indexOf("sees.", 20)] as const;
   const points = (unit: number): Span => [unit - 1, unit + 3]; // the emoji has two code units
-  const coverage = { omitted: ["sees", "sees"], omitted_spans: [points(places[0]), points(places[2])] };
-  assert.deepEqual(quotes({ warnings, coverage }), [at(places[0]), at(places[2]), ...numbers]);
-  assert.deepEqual(quotes({ warnings }), [at(places[0]), at(places[1]), ...numbers]); // it is not known which
-  assert.deepEqual(quotes({ warnings: warnings.slice(0, 1), coverage: { ...coverage, omitted_spans: [] } }), [at(places[0]), at(places[1])]);
+  const coverage = { omitted: ["sees", "sees"], omitted_spans: [points(starts[0]), points(starts[2])] };
+  assert.deepEqual(quotes({ warnings, coverage }), [omission(starts[0]), omission(starts[2]), ...numbers]);
+  assert.deepEqual(quotes({ warnings }), [omission(starts[0]), omission(starts[1]), ...numbers]); // it is not known which
+  assert.deepEqual(quotes({ warnings: warnings.slice(0, 1), coverage: { ...coverage, omitted_spans: [] } }), [omission(starts[0]), omission(starts[1])]);
 });
 
 test("words below one half are doubtful, more so the less probable they are", () => {

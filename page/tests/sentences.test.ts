@@ -116,11 +116,10 @@ test("spliceSentence equals a translation of the line with the other sentence", 
 
 test("a sentence of which only the text is known takes nothing from the others", () => {
   times(200, () => {
-    const made = randomTranslation(2 + below(3));
-    const { source, parts } = made;
+    const { source, parts, translation: random } = randomTranslation(2 + below(3));
     const starts = parts.map((_, number) => points(parts.slice(0, number).map((part) => `${part.source} `).join("")));
     const omitted = parts.map((part) => part.source.split(" ")[0]!);
-    const translation: ServerTranslation = { ...made.translation, coverage: { omitted, omitted_spans: starts.map((start, number): Span => [start, start + points(omitted[number]!)]) } };
+    const translation: ServerTranslation = { ...random, coverage: { omitted, omitted_spans: starts.map((start, number): Span => [start, start + points(omitted[number]!)]) } };
     const index = below(parts.length);
     const typed = parts[below(parts.length)]!.translation.text; // may repeat another sentence
     const spliced = spliceSentence(source, translation, index, { text: typed, tokens: typed.split(" ").map((word) => `▁${word}`) });

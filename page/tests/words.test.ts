@@ -29,7 +29,7 @@ test("word probabilities, undefined if a part was copied", () => {
   assert.deepEqual([0, 2, 5, 9, 11, 3].map(probabilityAt), [0.9, 0.9, 0.3, 0.3, 0.1, undefined]);
   assert.equal(wordProbabilities("Ein Auto", words)(0), undefined);
   const partly = placeWords("Nein, danke. Ein Auto. So. Ja", words);
-  assert.deepEqual(partly.map((place) => place.word.mean), [undefined, undefined, 0.9, 0.3, undefined, 0.1]);
+  assert.deepEqual(partly.map(({ word }) => word.mean), [undefined, undefined, 0.9, 0.3, undefined, 0.1]);
 });
 
 test("doubt increases as the probability decreases", () => {
