@@ -144,11 +144,11 @@ def join_results(
     return Translation(
         text=text,
         score=math.fsum(result.score for result in searched_results) / max(len(searched_results), 1),
-        tokens=_join_pieces([result.tokens for result in searched_results], searched_results),
+        tokens=_join_pieces(searched_results, [result.tokens for result in searched_results]),
         token_scores=tuple(score for result in results for score in result.token_scores),
         log_prob=math.fsum(result.log_prob for result in results),
         truncated=any(result.truncated for result in results),
-        source_tokens=_join_pieces([result.source_tokens for result in searched_results], searched_results),
+        source_tokens=_join_pieces(searched_results, [result.source_tokens for result in searched_results]),
         source=source,
         warnings=tuple(dict.fromkeys(warning for result in results for warning in result.warnings)),
         entropies=tuple(entropy for result in results for entropy in result.entropies),
@@ -158,12 +158,12 @@ def join_results(
     )
 
 
-def _join_pieces(pieces: Sequence[Sequence[str]], results: Sequence[Translation]) -> tuple[str, ...]:
+def _join_pieces(results: Sequence[Translation], pieces: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Return the pieces of results, with the end symbol after each but the last, unless it was cut."""
     joined = list[str]()
-    for number, (part, result) in enumerate(zip(pieces, results, strict=True), start=1):
+    for index, part in enumerate(pieces):
         joined += part
-        if number < len(results) and len(result.token_scores) > len(result.tokens):
+        if index + 1 < len(pieces) and len(results[index].token_scores) > len(results[index].tokens):
             joined.append(END)
     return tuple(joined)
 
