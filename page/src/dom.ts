@@ -50,6 +50,12 @@ export function setMessage(element: HTMLElement, key: Key): void {
   updateElement(element);
 }
 
+/** Set the text of an element that is not a message of its own. */
+export function setText(element: HTMLElement, text: string): void {
+  delete element.dataset.say;
+  element.textContent = text;
+}
+
 function updateElement(element: HTMLElement): void {
   const { say: key, label, title, placeholder } = element.dataset;
   if (key) element.textContent = say(key as Key);

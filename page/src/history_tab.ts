@@ -4,12 +4,15 @@ import type { App } from "./app";
 import { button, checkbox, make } from "./dom";
 import { icon } from "./icons";
 import { currentLanguage } from "./messages";
-import type { Entry } from "./store";
+import { addEntry, type Entry } from "./store";
+import { UndoNotice } from "./undo";
 
 export class HistoryTab {
   readonly key = "tabHistory" as const;
   readonly element: HTMLElement;
   private readonly list = make("ul", { class: "history" });
+  private readonly clear = button("historyClear", () => this.removeAll());
+  private readonly undo = new UndoNotice();
   private readonly empty = make("div", { class: "empty" }, icon("history"), make("p", { say: "historyEmpty" }));
 
   constructor(
@@ -17,17 +20,27 @@ export class HistoryTab {
     private readonly open: (entry: Entry) => void,
   ) {
     const keepBox = checkbox("historyKeep", app.store.settings.keepsHistory, (isChecked) => app.store.change({ keepsHistory: isChecked }));
-    const clear = button("historyClear", () => {
-      app.store.clearHistory();
-      this.onShow();
-    });
-    this.element = make("div", {}, make("p", { say: "historyIntro", class: "faint" }), make("div", { class: "row" }, keepBox, clear), this.empty, this.list);
+    this.element = make("div", {}, make("p", { say: "historyIntro", class: "faint" }), make("div", { class: "row" }, keepBox, this.clear, this.undo.element), this.empty, this.list);
   }
 
   onShow(): void {
     const entries = this.app.store.history();
+    this.undo.clear();
     this.empty.hidden = entries.length > 0;
+    this.clear.hidden = !entries.length;
     this.list.replaceChildren(...entries.map((entry) => this.item(entry)));
+  }
+
+  /** Clear the history, until the reader undoes it; what was added meanwhile stays. */
+  private removeAll(): void {
+    const { store } = this.app;
+    const entries = store.history();
+    store.setHistory([]);
+    this.onShow();
+    this.undo.show(() => {
+      store.setHistory(store.history().reduceRight(addEntry, entries));
+      this.onShow();
+    }, this.clear);
   }
 
   private item(entry: Entry): HTMLElement {

@@ -3,6 +3,7 @@
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const PATHS = {
   settings: "M4 7h8m6 0h2M4 17h2m6 0h8M15 4.5v5M9 14.5v5",
+  remove: "M6 6l12 12M18 6 6 18",
   swap: "M4 8h15m-4-4 4 4-4 4M20 16H5m4-4-4 4 4 4",
   text: "M5.5 4 12 15.5 18.5 4M12 3v12M12 19.8a.6.6 0 1 0 .01 0",
   document: "M6 3h8l4 4v14H6zM14 3v4h4M9 12h6M9 16h6",

@@ -105,8 +105,8 @@ export class Store {
     if (this.settings.keepsHistory) this.write("history", addEntry(this.history(), entry));
   }
 
-  clearHistory(): void {
-    this.write("history", []);
+  setHistory(entries: readonly Entry[]): void {
+    this.write("history", entries);
   }
 
   glossary(source: string, target: string): Pair[] {

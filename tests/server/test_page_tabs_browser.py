@@ -50,6 +50,7 @@ def test_inside_tab_shows_all_heads_of_each_sentence(page, translator):
     tab(page, "Text")
     translate_text(page, f"{SENTENCE} It is not expensive.")
     tab(page, "Inside")
+    page.get_by_label("Sentence").select_option(label=SENTENCE)
     page.wait_for_selector("[data-milliseconds]")
     translation = translator.translate(SENTENCE, attention="all")
     for kind in ("cross", "encoder", "decoder"):
@@ -201,8 +202,6 @@ def test_glossary_is_applied_stored_and_switched_off(page, translator, tmp_path)
     plain = translate_text(page, SENTENCE)
     tab(page, "Glossary")
     expect(page.get_by_text("from English to German")).to_be_visible()
-    add_pair(page, "", "Wagen")
-    expect(page.get_by_text("Fill in both sides.")).to_be_visible()
     add_pair(page, "car", "Karosse")
     tab(page, "Text")
     wait_for_translation(page, translator.translate(SENTENCE, glossary={"car": "Karosse"}).text)
@@ -219,6 +218,56 @@ def test_glossary_is_applied_stored_and_switched_off(page, translator, tmp_path)
     page.get_by_label("Use the glossary").uncheck()
     tab(page, "Text")
     assert translate_text(page, SENTENCE) == plain
+
+
+def test_pair_with_one_side_is_reported_as_an_error(page):
+    tab(page, "Glossary")
+    note = page.locator("#tabGlossary-panel .note[role=alert]")
+    for source, target, label in (("", "Wagen", "Word or phrase"), ("car", "", "Its translation")):
+        add_pair(page, source, target)
+        expect(note).to_have_text("Fill in both sides.")
+        expect(page.get_by_label(label)).to_be_focused()
+    add_pair(page, "car", "Wagen")
+    expect(note).to_be_empty()
+
+
+REMOVALS = (
+    ("glossary en de", "Glossary", ".pairs:visible >> nth=0 >> button >> nth=0"),
+    ("glossary en de", "Glossary", "button:text-is('Remove all') >> nth=0"),
+    ("confirmed en de", "Glossary", ".confirmed .pairs button"),
+    ("confirmed en de", "Glossary", ".confirmed >> text='Remove all'"),
+    ("history", "History", "text='Clear the history'"),
+)
+
+
+@pytest.mark.parametrize(("name", "tab_name", "selector"), REMOVALS)
+def test_removal_is_undone_until_the_next_action(page, name, tab_name, selector):
+    pairs = [["car", "Auto"], ["red", "rot"]]
+    entry = {"time": 1, "source": "en", "target": "de", "text": "a", "translation": "b", "choices": []}
+    before = [entry, entry | {"text": "c"}] if name == "history" else pairs
+    page.evaluate(
+        "([name, value]) => localStorage.setItem(`uwaga ${name}`, value)", [name, json.dumps(before)]
+    )
+    page.reload()
+
+    def stored() -> list:
+        return json.loads(page.evaluate("(name) => localStorage.getItem(`uwaga ${name}`)", name))
+
+    tab(page, tab_name)
+    remove, undo = page.locator(selector).first, page.get_by_role("button", name="Undo")
+    remove.press("Enter")
+    expect(undo).to_be_focused()
+    expect(page.locator("[role=status]", has_text="Removed.")).to_be_visible()
+    assert stored() == ([] if "all" in selector or name == "history" else before[1:])
+    undo.press("Enter")
+    expect(undo).to_have_count(0)
+    assert stored() == before
+    assert page.evaluate("document.activeElement.matches('[role=tabpanel] button')")
+    remove.press("Enter")
+    expect(undo).to_be_visible()
+    tab(page, "Text")
+    tab(page, tab_name)
+    expect(undo).to_have_count(0)
 
 
 @pytest.mark.slow

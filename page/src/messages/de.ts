@@ -114,6 +114,8 @@ export const de: Messages = {
   download: "Herunterladen",
   cancel: "Abbrechen",
   remove: "Entfernen",
+  removed: "Entfernt.",
+  undo: "Rückgängig machen",
   glossaryIntro: "Wörter, die so übersetzt werden müssen, von {from} nach {to}. Sie bleiben in diesem Browser und werden mit dem gesendet, was Sie übersetzen.",
   glossaryUse: "Glossar verwenden",
   glossarySource: "Wort oder Wendung",

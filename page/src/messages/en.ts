@@ -113,6 +113,8 @@ export const en = {
   download: "Download",
   cancel: "Cancel",
   remove: "Remove",
+  removed: "Removed.",
+  undo: "Undo",
   glossaryIntro: "Required translations for specific terms, from {from} to {to}. Stored in this browser and sent with each translation.",
   glossaryUse: "Use the glossary",
   glossarySource: "Word or phrase",

@@ -114,6 +114,8 @@ export const es: Messages = {
   download: "Descargar",
   cancel: "Cancelar",
   remove: "Quitar",
+  removed: "Eliminado.",
+  undo: "Deshacer",
   glossaryIntro: "Palabras que deben traducirse así, de {from} a {to}. Se guardan en este navegador y se envían con lo que traduce.",
   glossaryUse: "Usar el glosario",
   glossarySource: "Palabra o expresión",

@@ -114,6 +114,8 @@ export const pl: Messages = {
   download: "Pobierz",
   cancel: "Anuluj",
   remove: "Usuń",
+  removed: "Usunięto.",
+  undo: "Cofnij",
   glossaryIntro: "Wymagane tłumaczenia wybranych terminów: {from} → {to}. Zostają w tej przeglądarce i są wysyłane z każdym tłumaczeniem.",
   glossaryUse: "Używaj glosariusza",
   glossarySource: "Słowo lub zwrot",

@@ -114,6 +114,8 @@ export const zh: Messages = {
   download: "下载",
   cancel: "取消",
   remove: "移除",
+  removed: "已移除。",
+  undo: "撤销",
   glossaryIntro: "从{from}到{to}必须这样翻译的词。保存在此浏览器中，并随您翻译的内容一起发送。",
   glossaryUse: "使用术语表",
   glossarySource: "词或短语",
