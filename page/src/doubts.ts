@@ -17,7 +17,7 @@ export interface Doubt {
 /** A part of a translation that the reader has decided: what they chose, or a term of their glossary. */
 export interface Decision {
   span: Span;
-  reason: "wordChosen" | "wordTerm";
+  reason: "wordChosen" | "wordConfirmed" | "wordTerm";
 }
 
 export interface Note {
@@ -112,8 +112,8 @@ function omissionsOf(source: string, translation: ServerTranslation): Span[] {
 }
 
 /** Return what the reader has decided in the translation of a line. */
-export function decisionsOf({ translation, choiceSpans = [] }: Pick<Line, "translation" | "choiceSpans">): Decision[] {
-  const decisions = choiceSpans.map((span): Decision => ({ span, reason: "wordChosen" }));
+export function decisionsOf({ translation, choiceSpans = [], confirmedSpans = [] }: Pick<Line, "translation" | "choiceSpans" | "confirmedSpans">): Decision[] {
+  const decisions = choiceSpans.map((span): Decision => ({ span, reason: confirmedSpans.includes(span) ? "wordConfirmed" : "wordChosen" }));
   const terms = (translation?.terms ?? []).filter(({ applied }) => applied).map(({ target }) => target);
   for (const span of findListed(translation?.text ?? "", terms)) decisions.push({ span, reason: "wordTerm" });
   return decisions;

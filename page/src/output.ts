@@ -55,7 +55,7 @@ export class Output {
 
   /** Show lines; the elements of unchanged lines are kept, and with them the focus. */
   show(lines: readonly Line[], language: string): void {
-    const keys = lines.map((line) => `${currentLanguage()} ${line.stage} ${line.choiceSpans ?? ""} ${JSON.stringify(line.translation?.memory)}\n${line.text}`);
+    const keys = lines.map((line) => `${currentLanguage()} ${line.stage} ${line.choiceSpans ?? ""} ${line.confirmedSpans ?? ""} ${JSON.stringify(line.translation?.memory)}\n${line.text}`);
     if (language !== this.language) this.shownKeys = [];
     this.language = language;
     this.element.lang = language.replaceAll("_", "-");
@@ -137,7 +137,7 @@ export class Output {
       word.title = wordDoubts.map((doubt) => say(doubt.reason, doubt.values)).join(" ");
     } else if (decision) {
       word.title = say(decision.reason);
-      word.classList.add(decision.reason === "wordChosen" ? "chosen" : "term");
+      word.classList.add(decision.reason === "wordTerm" ? "term" : "chosen");
     } else if (mean !== undefined) word.title = say("probability", { percent: Math.round(100 * mean) });
     else word.title = origin;
     this.positions.set(word, { ...place, element: word });

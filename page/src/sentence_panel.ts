@@ -3,7 +3,7 @@
 import type { ServerTranslation } from "./api";
 import type { App } from "./app";
 import { button, checkbox, make, setMessage } from "./dom";
-import { type Doubt, doubtsOf, overlaps } from "./doubts";
+import { decisionsOf, type Doubt, doubtsOf, overlaps } from "./doubts";
 import { mergePairs } from "./glossary_file";
 import { AUTO } from "./languages";
 import { LookUpFigure, lookUpsOf } from "./look_up";
@@ -108,7 +108,9 @@ export class SentencePanel {
       return make("li", {}, choice);
     });
     const list = items.length ? make("ul", {}, ...items) : make("p", { say: "checksNone", class: "faint" });
-    this.checks.replaceChildren(list);
+    const decided = decisionsOf(this.line!).filter(({ span }) => overlaps(span, targetSpan));
+    const reasons = [...new Set(decided.map(({ reason }) => reason))];
+    this.checks.replaceChildren(list, ...reasons.map((reason) => make("p", { say: reason, class: "chosen" }))); // in the colour of the words
   }
 
   /** Show what the sentence has from a translation memory: similarity, use, origin, and a pair that differs from it. */
@@ -188,6 +190,7 @@ export class SentencePanel {
     const { choiceSpans = [] } = this.line!;
     const confirm = button("confirm", () => void this.confirm(target));
     confirm.disabled = this.confirmed().some((pair) => pair[0] === source.trim() && pair[1] === target);
+    confirm.title = say(confirm.disabled ? "wordConfirmed" : "confirmHelp");
     const isChosen = choiceSpans.some((span) => overlaps(span, targetSpan));
     const back = isChosen ? [button("back", () => void this.session.reset(this.line!, this.index), "quiet")] : [];
     this.actions.replaceChildren(make("div", { class: "row" }, button("correct", () => this.edit()), confirm, ...this.rememberButton(), ...back, this.status));
@@ -225,7 +228,7 @@ export class SentencePanel {
     const box = make("textarea", { label: "correction", attributes: { rows: "3", dir: "auto", lang: this.language.replaceAll("_", "-") } });
     const { source, target } = this.sentence;
     box.value = target;
-    const confirm = make("button", { say: "confirm", class: "button primary" });
+    const confirm = make("button", { say: "confirm", title: "confirmHelp", class: "button primary" });
     const note = make("p", { class: "faint", attributes: { role: "status" } });
     const form = make("form", {}, box, note, make("div", { class: "row" }, confirm, button("cancel", () => this.endEdit())));
     this.correction = { source, target, box, confirm, note };
@@ -290,6 +293,7 @@ export class SentencePanel {
     if (!this.line!.text.includes(translation)) return false;
     this.correction = null;
     this.app.store.setConfirmed(this.session.settings.source, this.language, mergePairs(this.confirmed(), [[source.trim(), translation]]));
+    this.session.refreshConfirmed();
     this.show(this.line, this.index, true);
     setMessage(this.status, this.app.languages.remembers ? "confirmed" : "confirmedAlone");
     return true;

@@ -19,6 +19,8 @@ export interface Line {
   grows?: boolean;
   /** The parts of the translation that the reader has chosen. */
   choiceSpans?: Span[];
+  /** Those of them that the reader has confirmed. */
+  confirmedSpans?: Span[];
 }
 
 /** What the reader has chosen for a sentence; it is kept while the text around it and the settings change. */
@@ -166,6 +168,13 @@ export class Session {
   /** Forget what the reader has chosen for sentences. */
   forget(sentences: readonly string[]): void {
     for (const sentence of sentences) this.choices.delete(this.choiceKey(sentence));
+  }
+
+  /** Read the confirmed translations again. */
+  refreshConfirmed(): void {
+    this.use(this.settings);
+    this.fillFromCache();
+    this.notify(false);
   }
 
   /** Undo the reader's choice for a sentence of a line. */
@@ -346,16 +355,19 @@ export class Session {
   private withChoices(source: string, translation: ServerTranslation): Line {
     const sentences = sentencesOf(source, translation);
     const choiceSpans: Span[] = [];
+    const confirmedSpans: Span[] = [];
     let result = translation;
     sentences.forEach((sentence, index) => {
       const choice = this.choiceFor(sentence.source, usesOf(source, translation, index));
       const current = sentencesOf(source, result);
       if (!choice || current.length !== sentences.length) return; // the pieces of another choice do not spell its text
       const [start] = current[index]!.targetSpan;
-      choiceSpans.push([start, start + choice.prefix.length]);
+      const span: Span = [start, start + choice.prefix.length];
+      choiceSpans.push(span);
+      if (choice.isComplete && choice.prefix === this.confirmed.get(sentence.source.trim())) confirmedSpans.push(span);
       result = spliceSentence(source, result, index, choice.translation);
     });
-    return { source, text: result.text, stage: "done", translation: result, ...(choiceSpans.length ? { choiceSpans } : {}) };
+    return { source, text: result.text, stage: "done", translation: result, ...(choiceSpans.length ? { choiceSpans, confirmedSpans } : {}) };
   }
 
   private showDrafts(drafts: ReadonlyMap<string, string>): void {
