@@ -1,7 +1,14 @@
 /** A text box whose words can be highlighted and underlined, by elements with the same text behind it. */
 
 import { make } from "./dom";
+import { linesOf } from "./lines";
 import { splitAtSpans, type Span } from "./words";
+
+export interface SourceListener {
+  onInput(isPasted: boolean): void;
+  /** Called when the reader may have moved the caret. */
+  onCaret(): void;
+}
 
 export class SourceBox {
   readonly box: HTMLTextAreaElement;
@@ -10,7 +17,7 @@ export class SourceBox {
   /** As high as the text, and with it the box, which does not scroll. */
   private readonly doubts = make("div", { class: "mirror doubts", attributes: { "aria-hidden": "true" } });
 
-  constructor(onInput: (isPasted: boolean) => void) {
+  constructor(listener: SourceListener) {
     this.box = make("textarea", {
       id: "source",
       label: "source",
@@ -19,8 +26,10 @@ export class SourceBox {
       on: {
         input: (event) => {
           this.underline([]);
-          onInput((event as InputEvent).inputType !== undefined && (event as InputEvent).inputType.startsWith("insertFrom"));
+          listener.onInput((event as InputEvent).inputType !== undefined && (event as InputEvent).inputType.startsWith("insertFrom"));
         },
+        click: () => listener.onCaret(),
+        keyup: () => listener.onCaret(),
       },
     });
     this.element = make("div", { class: "box" }, this.mirror, this.doubts, this.box);
@@ -33,6 +42,12 @@ export class SourceBox {
   set text(text: string) {
     this.box.value = text;
     this.underline([]);
+  }
+
+  /** The caret: its line, and the offset in it. */
+  get caret(): { lineIndex: number; offset: number } {
+    const before = linesOf(this.text.slice(0, this.box.selectionStart));
+    return { lineIndex: before.length - 1, offset: before.at(-1)!.length };
   }
 
   /** Highlight spans of a line. */
@@ -54,7 +69,7 @@ export class SourceBox {
 
   /** Return spans of a line as spans of the text. */
   private shifted(lineIndex: number, spans: readonly Span[]): Span[] {
-    const before = this.text.split("\n").slice(0, lineIndex).reduce((sum, line) => sum + line.length + 1, 0);
+    const before = linesOf(this.text).slice(0, lineIndex).reduce((sum, line) => sum + line.length + 1, 0);
     return spans.map(([start, end]) => [before + start, before + end]);
   }
 

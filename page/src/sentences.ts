@@ -118,9 +118,9 @@ function similarity(first: string, second: string): number {
   return (2 * [...pairs].filter((pair) => others.has(pair)).length) / (pairs.size + others.size);
 }
 
-/** Return the index of the sentence that contains a position of the translation. */
-export function sentenceAt(sentences: readonly Sentence[], position: number): number {
-  const index = sentences.findIndex((sentence) => position < sentence.targetSpan[1]);
+/** Return the index of the sentence that contains a position of the translation, or of the source. */
+export function sentenceAt(sentences: readonly Sentence[], position: number, side: "sourceSpan" | "targetSpan" = "targetSpan"): number {
+  const index = sentences.findIndex((sentence) => position < sentence[side][1]);
   return index < 0 ? sentences.length - 1 : index;
 }
 

@@ -6,12 +6,13 @@ import { button, make, saveFile, setMessage } from "./dom";
 import { LanguageBar } from "./language_bar";
 import { MemoryChoice } from "./memories";
 import { SourceBox } from "./mirror";
+import { isBlank } from "./lines";
 import { type Key, say } from "./messages";
 import { type Doubt, doubtsOf, notesOf } from "./doubts";
 import { icon } from "./icons";
 import { Output, type WordPosition } from "./output";
 import type { Problem } from "./problem";
-import { sentencesOf } from "./sentences";
+import { sentenceAt, sentencesOf } from "./sentences";
 import { SentencePanel } from "./sentence_panel";
 import { type Line, Session } from "./session";
 import { fromFragment, isTooLong, toFragment } from "./share";
@@ -53,6 +54,12 @@ export class TextTab implements Selection {
   private readonly feedback = make("span", { class: "faint", attributes: { role: "status" } });
   private readonly hint = make("div", { class: "hint empty" }, icon("text"), make("p", { say: "translationHint" }));
   private readonly wordHint = make("p", { class: "faint word-hint" });
+  private readonly copyButton = button("copy", () => void this.copy(this.session.text(), "copied"), "quiet");
+  private readonly downloadButton = button("download", () => this.download(), "quiet");
+  private readonly shareButton = button("share", () => void this.share(), "quiet");
+  private readonly printButton = button("print", () => print(), "quiet");
+  /** Whether the sentence at the caret of the source is selected, until the reader selects another one. */
+  private followsCaret = false;
   private selectionTimer: ReturnType<typeof setTimeout> | undefined;
   private historyTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -62,7 +69,16 @@ export class TextTab implements Selection {
       detected: (code) => this.bar.setDetected(code),
       failed: (problem) => this.showProblem(problem),
     }, (source, target) => app.store.confirmed(source, target));
-    this.source = new SourceBox((isPasted) => this.update(isPasted ? 0 : PAUSE));
+    this.source = new SourceBox({
+      onInput: (isPasted) => {
+        this.followsCaret = true;
+        this.update(isPasted ? 0 : PAUSE);
+      },
+      onCaret: () => {
+        clearTimeout(this.selectionTimer);
+        this.selectionTimer = setTimeout(() => this.selectAtCaret(), SELECTION_DELAY);
+      },
+    });
     this.output = new Output({
       onHover: (position, spans) => {
         this.source.mark(position?.lineIndex ?? 0, spans);
@@ -101,6 +117,7 @@ export class TextTab implements Selection {
   /** Set the text and translate it. */
   open(text: string): void {
     this.source.text = text;
+    this.followsCaret = false;
     this.update(0);
   }
 
@@ -112,7 +129,33 @@ export class TextTab implements Selection {
   }
 
   /** Select a sentence of the translation, or the last one if there are fewer; its other translations may be requested. */
-  select({ lineIndex, sentence }: SentencePlace, mayRequest = true): void {
+  select(place: SentencePlace): void {
+    this.followsCaret = false;
+    this.showSelected(place, true);
+  }
+
+  /** Select the sentence at the caret of the source, and those to which the caret moves. */
+  private selectAtCaret(): void {
+    if (this.panel.isEditing) return;
+    this.followsCaret = true;
+    const { lineIndex, sentence } = this.caretPlace();
+    const isSame = lineIndex === this.selected.lineIndex && sentence === this.selected.sentence;
+    if (!isSame) this.showSelected({ lineIndex, sentence }, true);
+  }
+
+  private caretPlace(): SentencePlace {
+    const { lineIndex, offset } = this.source.caret;
+    const { source = "", translation } = this.session.lines[lineIndex] ?? {};
+    // at the end of a sentence, the caret belongs to it
+    return { lineIndex, sentence: translation ? sentenceAt(sentencesOf(source, translation), offset - 1, "sourceSpan") : 0 };
+  }
+
+  /** Show the selected sentence after a change of the text or its translation. */
+  private reselect(mayRequest: boolean): void {
+    this.showSelected(this.followsCaret && !this.panel.isEditing ? this.caretPlace() : this.selected, mayRequest);
+  }
+
+  private showSelected({ lineIndex, sentence }: SentencePlace, mayRequest: boolean): void {
     const { lines } = this.session;
     const index = Math.min(lineIndex, lines.length - 1);
     const line = lines[index];
@@ -138,10 +181,7 @@ export class TextTab implements Selection {
       make("div", { class: "shown" }, this.hint, this.output.element),
       make("p", { say: "wordHelp", class: "unseen", id: "word-help" }),
       make("div", { class: "row tools" }, make("div", { class: "hints" }, this.feedback, this.wordHint),
-        button("copy", () => void this.copy(this.session.text(), "copied"), "quiet"),
-        button("download", () => this.download(), "quiet"),
-        button("share", () => void this.share(), "quiet"),
-        button("print", () => print(), "quiet")),
+        this.copyButton, this.downloadButton, this.shareButton, this.printButton),
       this.menu.element);
     const element = make("div", {}, this.bar.element, this.memories.element, this.note, make("div", { class: "panes" }, left, right),
       this.demonstration, this.panel.element, this.status);
@@ -152,7 +192,7 @@ export class TextTab implements Selection {
   private update(delay: number): void {
     const { text } = this.source;
     this.count.textContent = say("characters", { count: [...text].length });
-    this.hint.hidden = text !== "";
+    this.hint.hidden = !isBlank(text);
     clearTimeout(this.historyTimer);
     void this.session.update(text, this.app.requestSettings(), delay);
   }
@@ -165,7 +205,8 @@ export class TextTab implements Selection {
     this.element.classList.toggle("working", isWorking);
     const { target } = this.session.settings;
     this.source.underline(lines.map((line) => doubtsOf(line, target).filter(({ side }) => side === "source").map(({ span }) => span)));
-    this.select(this.selected, false);
+    this.reselect(false);
+    this.updateButtons();
     if (isWorking || !this.session.isDone()) return;
     const text = this.session.text();
     this.status.textContent = text.trim() ? say("ready", { text }) : "";
@@ -174,8 +215,18 @@ export class TextTab implements Selection {
     if (!text.trim()) return;
     this.historyTimer = setTimeout(() => {
       this.app.addToHistory(this.text, text, this.session.choicePairs(), this.session.settings);
-      this.select(this.selected);
+      this.reselect(true);
     }, HISTORY_DELAY);
+  }
+
+  /** Disable the buttons for which there is nothing yet; their titles say why. */
+  private updateButtons(): void {
+    const set = (target: HTMLButtonElement, text: string, reason: Key): void => {
+      target.disabled = isBlank(text);
+      target.title = target.disabled ? say(reason) : "";
+    };
+    for (const target of [this.copyButton, this.downloadButton]) set(target, this.session.text(), "noTranslation");
+    for (const target of [this.shareButton, this.printButton]) set(target, this.text, "noText");
   }
 
   /** Move to a doubtful word. */

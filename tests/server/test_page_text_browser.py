@@ -25,6 +25,7 @@ from uwaga.results.confidence import END
 
 pytest_plugins = "server_fixtures"
 
+CONFIRMED = "Confirmed by you; kept under “Glossary”."
 SENTENCE = "I want to buy a small red car tomorrow."
 DOUBTFUL = "The bank refused the spring loan because the crane broke."
 OMITTING = "The man carries near and school small garden large sees."
@@ -160,6 +161,11 @@ def test_other_translations_panel_shows_the_n_best_list(page, translator):
     expect(choices).to_have_text(alternatives)
     choices.first.click()
     wait_for_translation(page, alternatives[0])
+    chosen = "Your choice; “Confirm” keeps it for the next time."
+    expect(page.locator(".word.chosen").first).to_have_attribute("title", chosen)
+    expect(page.locator(".checks p.chosen")).to_have_text(chosen)
+    confirm = page.get_by_role("button", name="Confirm")
+    expect(confirm).to_have_attribute("title", re.compile("from now on, the page translates"))
     expect(choices.filter(has_text=best.text)).to_have_count(1)
     expect(page.locator(".word").nth(3)).to_be_visible()
     page.get_by_role("button", name="Back to the first translation").click()
@@ -416,7 +422,7 @@ def test_corrected_sentence_is_confirmed_and_preserved(page, tmp_path, sentence)
     expect(page.get_by_role("button", name="Confirm")).to_be_disabled()
     expect(page.locator(".checks")).to_contain_text("Nothing looks doubtful.")
     expect(page.locator("#tabText-panel [role=alert]")).to_be_empty()
-    expect(page.locator(".word.chosen").first).to_have_attribute("title", "Your choice.")
+    expect(page.locator(".word.chosen").first).to_have_attribute("title", CONFIRMED)
     page.get_by_role("tab", name="Glossary").click()
     with page.expect_download() as download:
         page.locator(".confirmed").get_by_role("button", name="Save as TSV").click()
@@ -441,7 +447,9 @@ def test_confirmed_translation_is_used_again_until_it_is_removed(page, translato
     assert translate_text(page, f"It is late. {SENTENCE}") == f"{before} {corrected}"
     word(page, "etwas").focus()
     expect(page.locator(".others h2")).to_contain_text(SENTENCE)
+    expect(page.locator(".checks p.chosen")).to_have_text(CONFIRMED)
     expect(page.get_by_role("button", name="Confirm")).to_be_disabled()
+    expect(page.get_by_role("button", name="Confirm")).to_have_attribute("title", CONFIRMED)
     page.get_by_role("button", name="Back to the first translation").click()
     wait_for_translation(page, model)
     page.reload()
@@ -588,8 +596,42 @@ def test_text_is_copied_downloaded_shared_and_cleared(browser, server, tmp_path)
         expect(page.locator("#source")).to_have_value("")
         wait_for_translation(page, "")
         expect(page.locator("#source")).to_be_focused()
-        page.get_by_role("button", name="Share").click()
-        page.get_by_text("A link").wait_for()
+
+
+def test_buttons_are_disabled_and_the_hint_is_shown_without_a_text(page):
+    names = ("Copy", "Download", "Share", "Print")
+    for text in ("", " \n ", SENTENCE, "\n"):
+        translate_text(page, text)
+        reasons = (
+            [""] * 4
+            if text == SENTENCE
+            else ["There is no translation yet."] * 2 + ["There is no text yet."] * 2
+        )
+        for name, reason in zip(names, reasons, strict=True):
+            control = page.get_by_role("button", name=name)
+            expect(control).to_be_enabled(enabled=not reason)
+            expect(control).to_have_attribute("title", reason)
+        expect(page.locator(".hint")).to_be_visible(visible=not text.strip())
+
+
+def test_sentence_at_the_caret_of_the_source_is_selected(page):
+    translate_text(page, THREE_SENTENCES)
+    source, title = page.locator("#source"), page.locator(".others h2")
+    expect(title).to_have_text("“It is not expensive.”")
+    sentences = ("He sleeps.", SENTENCE, "It is not expensive.")
+    for sentence in sentences:
+        start = THREE_SENTENCES.index(sentence)
+        for caret in (start + len(sentence), start + 1):
+            source.evaluate("(box, caret) => box.setSelectionRange(caret - 1, caret - 1)", caret)
+            source.press("ArrowRight")
+            expect(title).to_have_text(f"“{sentence}”")
+            expect(page.locator(".sentence.selected")).to_have_count(1)
+    source.click(position={"x": 30, "y": 30})
+    expect(title).to_have_text("“He sleeps.”")
+    word(page, "Auto").hover()
+    expect(title).to_have_text(f"“{SENTENCE}”")
+    source.click(position={"x": 30, "y": 30})  # the caret does not move
+    expect(title).to_have_text("“He sleeps.”")
 
 
 @pytest.mark.slow

@@ -39,6 +39,8 @@ export const de: Messages = {
   clear: "Leeren",
   copy: "Kopieren",
   copied: "Kopiert",
+  noText: "Es gibt noch keinen Text.",
+  noTranslation: "Es gibt noch keine Übersetzung.",
   share: "Teilen",
   shared: "Ein Link mit dem Text ist kopiert. Wer ihn öffnet, übersetzt den Text neu.",
   shareLong: "Der Text ist für einen Link zu lang.",

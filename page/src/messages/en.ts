@@ -38,6 +38,8 @@ export const en = {
   clear: "Clear",
   copy: "Copy",
   copied: "Copied",
+  noText: "There is no text yet.",
+  noTranslation: "There is no translation yet.",
   share: "Share",
   shared: "A link with the text has been copied. Whoever opens it translates the text again.",
   shareLong: "The text is too long for a link.",

@@ -39,6 +39,8 @@ export const es: Messages = {
   clear: "Borrar",
   copy: "Copiar",
   copied: "Copiado",
+  noText: "Todavía no hay texto.",
+  noTranslation: "Todavía no hay traducción.",
   share: "Compartir",
   shared: "Se ha copiado un enlace con el texto. Quien lo abra volverá a traducirlo.",
   shareLong: "El texto es demasiado largo para un enlace.",

@@ -39,6 +39,8 @@ export const pl: Messages = {
   clear: "Wyczyść",
   copy: "Kopiuj",
   copied: "Skopiowano",
+  noText: "Nie ma jeszcze tekstu.",
+  noTranslation: "Nie ma jeszcze tłumaczenia.",
   share: "Udostępnij",
   shared: "Skopiowano link z tekstem. Kto go otworzy, przetłumaczy tekst od nowa.",
   shareLong: "Tekst jest za długi na link.",

@@ -39,6 +39,8 @@ export const zh: Messages = {
   clear: "清空",
   copy: "复制",
   copied: "已复制",
+  noText: "还没有文本。",
+  noTranslation: "还没有译文。",
   share: "分享",
   shared: "已复制含有原文的链接。打开链接的人会重新翻译原文。",
   shareLong: "文本太长，无法放入链接。",
