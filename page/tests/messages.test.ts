@@ -27,6 +27,14 @@ for (const [name, languages] of [["page", LANGUAGES], ["laboratory", LAB]] as co
   });
 }
 
+test("the options of a list begin with a letter of the same case", () => {
+  for (const [language, messages] of Object.entries(LANGUAGES)) {
+    for (const option of [messages.themeAuto, messages.themeLight, messages.themeDark]) {
+      assert.equal(option[0], option[0]!.toUpperCase(), `${language} ${option}`);
+    }
+  }
+});
+
 test("page and laboratory have no common keys", () => {
   assert.deepEqual(Object.keys(en).filter((key) => key in LANGUAGES.en!), []);
 });
