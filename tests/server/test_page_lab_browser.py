@@ -56,6 +56,24 @@ def open_lab(page):
     return page.locator("uwaga-lab")
 
 
+def test_edges_of_the_search_tree_show_where_it_goes_on(page):
+    translate_text(page, "I want to buy a small red car tomorrow, and she wants to buy a big house.")
+    open_lab(page).get_by_role("tab", name="Choose words").click()
+    tree = page.locator(".lab-whole")
+    tree.locator("svg").evaluate("(drawing) => (drawing.style.visibility = 'hidden')")
+
+    def edges() -> list[bytes]:
+        box = tree.bounding_box()
+        clip = {"y": box["y"] + 20, "width": 8, "height": 40}
+        return [page.screenshot(clip=clip | {"x": x}) for x in (box["x"], box["x"] + box["width"] - 8)]
+
+    tree.scroll_into_view_if_needed()
+    plain, cut = edges()
+    assert plain != cut
+    tree.evaluate("(box) => box.scrollTo(box.scrollWidth, 0)")
+    assert edges()[1] == plain != edges()[0]
+
+
 def test_laboratory_numbers_match_python(page, translator):
     translation, rng = translate_text(page, SENTENCE), random.Random(5)
     lab = open_lab(page)

@@ -14,7 +14,7 @@ from uwaga_memory import Memory, Pair
 
 pytest_plugins = "server_fixtures"
 
-WIDTHS = (390, 768, 1280, 1920)
+WIDTHS = (320, 390, 768, 1280, 1920)
 SCHEMES = ("light", "dark")
 TEXT = (
     "I want to buy a small red car tomorrow. It is not expensive.\n"
@@ -56,11 +56,21 @@ FIND_LAYOUT_FAULTS = """() => {
     return element.scrollWidth > element.clientWidth + 1
       || (isHidden && element.scrollHeight > element.clientHeight + 1);
   };
+  const isBroken = (text) => [...text.data.matchAll(/[\\p{L}\\p{N}]+/gu)].some(({0: word, index}) => {
+    const range = new Range();
+    range.setStart(text, index);
+    range.setEnd(text, index + word.length);
+    const lines = new Set([...range.getClientRects()].map(({top}) => Math.round(top)));
+    return lines.size > 1 && !/\\p{Script=Han}/u.test(word);
+  });
   for (const element of shown) {
     const hasText = element.matches('input, select, textarea')
       || [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
     if (!hasText || scrolled(element)) continue;
     if (isCut(element, getComputedStyle(element))) problems.push(`cut: ${describe(element)}`);
+    const texts = [...element.childNodes].filter((node) => node.nodeType === 3);
+    if (!element.matches('textarea') && texts.some(isBroken))
+      problems.push(`broken word: ${describe(element)}`);
     const {left, right} = element.getBoundingClientRect();
     const isOutside = left < -1 || right > document.documentElement.clientWidth + 1;
     if (isOutside) problems.push(`outside: ${describe(element)}`);
