@@ -48,7 +48,7 @@ export interface Job {
   state: "queued" | "running" | "done" | "failed";
   done: number;
   of: number;
-  error?: { message: string } | string | null;
+  error?: { code: string; message: string } | null;
 }
 
 type Options = Record<string, unknown>;

@@ -1,13 +1,13 @@
 /** The tab for documents: upload, progress, download and cancelling. */
 
-import type { Job } from "./api";
+import type { Job, RequestSettings } from "./api";
 import type { App } from "./app";
 import { translatedName } from "./document_name";
 import { button, make, saveFile, setMessage } from "./dom";
 import { icon } from "./icons";
 import { AUTO } from "./languages";
 import { type Key, say } from "./messages";
-import { isAborted, type Problem, RequestError } from "./problem";
+import { isAborted, type Problem, RequestError, toProblem } from "./problem";
 
 /** Milliseconds between two requests for the state of a document. */
 const POLL_INTERVAL = 500;
@@ -18,6 +18,8 @@ const STATE_MESSAGES: Record<Job["state"], Key> = {
   done: "documentDone",
   failed: "documentFailed",
 };
+/** Problems that stay the same however often the same file is sent. */
+const FINAL: ReadonlySet<Key> = new Set<Key>(["errorFormat", "errorUnreadable", "errorFileLarge", "errorDocuments"]);
 
 export class DocumentTab {
   readonly key = "tabDocument" as const;
@@ -98,13 +100,13 @@ class DocumentRow {
         if (signal.aborted) return;
         this.showProgress(job);
         if (job.state === "done") return this.showDownload(settings.target);
-        if (job.state === "failed") return this.showFailure(job);
+        if (job.state === "failed") return this.showFailure(job, settings);
         await pause(POLL_INTERVAL);
       }
     } catch (error) {
       if (isAborted(error) || signal.aborted) return;
       if (!(error instanceof RequestError)) throw error;
-      this.finish("documentFailed", this.problemText(error.problem));
+      this.finish("documentFailed", error.problem);
     } finally {
       if (glossary) await api.deleteGlossary(glossary).catch(() => undefined);
     }
@@ -123,7 +125,7 @@ class DocumentRow {
   }
 
   private showProgress(job: Job): void {
-    setMessage(this.state, STATE_MESSAGES[job.state]);
+    setMessage(this.state, job.state === "done" && !job.of ? "documentEmpty" : STATE_MESSAGES[job.state]);
     if (!job.of) return;
     this.bar.max = job.of;
     this.bar.value = job.done;
@@ -139,27 +141,29 @@ class DocumentRow {
       saveFile(translatedName(this.file.name, target), await this.app.api.result(this.id));
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      this.showError(this.problemText(error.problem));
+      this.showError(error.problem);
     }
   }
 
-  private showFailure(job: Job): void {
-    const detail = typeof job.error === "string" ? job.error : (job.error?.message ?? "");
-    this.finish("documentFailed", say("errorDocument", { detail }));
+  private showFailure({ error }: Job, { source, target }: RequestSettings): void {
+    const { code = "", message = "" } = error ?? {};
+    const response = { status: code === "internal_error" ? 500 : 400, code, message, parameter: "", retryAfter: null };
+    this.finish("documentFailed", toProblem(response, { from: source, to: target, path: "v1/documents", hasKey: true }));
   }
 
   private async cancel(): Promise<void> {
     this.running.abort();
-    this.finish("documentCancelled", "");
+    this.finish("documentCancelled", null);
     if (this.id) await this.app.api.cancel(this.id).catch(() => undefined); // it may be finished already
   }
 
-  private finish(state: Key, reason: string): void {
+  private finish(state: Key, problem: Problem | null): void {
     setMessage(this.state, state);
     this.bar.hidden = true;
     this.bar.removeAttribute("value");
-    this.tools.replaceChildren(button("retry", () => void this.retry(), "quiet"), this.removeButton());
-    if (reason) this.showError(reason);
+    const retry = button("retry", () => void this.retry(), "quiet");
+    this.tools.replaceChildren(...(problem && FINAL.has(problem.key) ? [] : [retry]), this.removeButton());
+    if (problem) this.showError(problem);
   }
 
   private async retry(): Promise<void> {
@@ -167,9 +171,11 @@ class DocumentRow {
     await this.run();
   }
 
-  private showError(reason: string): void {
+  private showError({ key, values, detail }: Problem): void {
     this.element.querySelector(".note")?.remove();
-    this.element.append(make("p", { class: "note", attributes: { role: "alert" } }, reason));
+    const text = key === "errorOther" ? say("errorDocument", values) : say(key, this.app.withLanguageNames(values));
+    const details = detail ? [" ", say("documentDetail", { detail })] : [];
+    this.element.append(make("p", { class: "note", attributes: { role: "alert" } }, text, ...details));
   }
 
   private removeButton(): HTMLButtonElement {
@@ -183,10 +189,5 @@ class DocumentRow {
   private delete(): void {
     if (this.id) void this.app.api.cancel(this.id).catch(() => undefined);
     this.id = "";
-  }
-
-  private problemText(problem: Problem): string {
-    if (problem.key === "errorOther") return say("errorDocument", problem.values);
-    return say(problem.key, this.app.withLanguageNames(problem.values));
   }
 }

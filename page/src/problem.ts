@@ -5,11 +5,16 @@ import type { Key } from "./messages";
 export interface Problem {
   key: Key;
   values: Record<string, string | number>;
+  /** The server's words, in English, that say more than the message. */
+  detail?: string;
   /** Seconds after which the request is repeated automatically; undefined if it is not. */
   retrySeconds?: number;
   /** Whether a retry may help. */
   canRetry: boolean;
 }
+
+/** Details that say no more than the page's own text. */
+const REPEATS_TEXT = /zip archive/;
 
 export interface ErrorResponse {
   status: number;
@@ -52,13 +57,17 @@ export function toProblem(
   const problem = (key: Key, values = {}, canRetry = false): Problem => ({ key, values, canRetry });
   if (code === "quota_exceeded") return problem("errorOther", { detail });
   if (status === 401 || status === 403) return problem(context.hasKey ? "errorKeyWrong" : "errorKey");
-  if (status === 413) return problem("errorLong");
+  const isDocument = context.path.startsWith("v1/documents");
+  if (code === "unsupported_format") return problem("errorFormat");
+  if (isDocument && code === "invalid_text") return { ...problem("errorUnreadable"), ...(REPEATS_TEXT.test(message) ? {} : { detail }) };
+  if (isDocument && code === "unknown_language") return problem("errorLanguage", {}, true);
+  if (status === 413) return problem(isDocument ? "errorFileLarge" : "errorLong");
   if (code === "model_unavailable") return problem("errorModel", {}, true);
   if (status === 429 || (status === 503 && retryAfter !== null)) {
     const seconds = Math.min(MAX_WAIT, retryAfter ?? 2);
     return { key: "errorBusy", values: { seconds }, retrySeconds: seconds, canRetry: true };
   }
-  if (status === 501 && context.path.startsWith("v1/documents")) return problem("errorDocuments");
+  if (status === 501 && isDocument) return problem("errorDocuments");
   if (status === 501 && context.path.startsWith("v1/glossaries")) return problem("errorGlossaries");
   if (status === 501 && context.path === "v1/detect") return problem("errorDetect");
   if (status === 408 || status === 504) return problem("errorTime", {}, true);

@@ -187,6 +187,13 @@ def show_problem(page) -> None:
     page.unroute("**/v1/translate")
 
 
+def refuse_documents(page) -> None:
+    page.locator("#tabDocument").click()
+    files = [{"name": name, "mimeType": "", "buffer": b"{"} for name in ("photo.png", "broken.json")]
+    page.locator("#files").set_input_files(files)
+    page.locator(".documents .note").nth(1).wait_for()
+
+
 STATES: tuple[Callable, ...] = (
     enter_text,
     open_menu,
@@ -195,6 +202,7 @@ STATES: tuple[Callable, ...] = (
     open_settings,
     open_laboratory,
     send_document,
+    refuse_documents,
     add_pair,
     open_history,
     use_memory,

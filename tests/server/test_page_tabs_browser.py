@@ -158,9 +158,20 @@ def test_document_dropped_on_the_page_is_translated(page):
 def test_error_of_an_invalid_document_is_shown(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
-        tab(page, "Document")
-        upload(page, ("broken.docx", "no archive"))
-        expect(page.locator(".documents .note")).to_contain_text("cannot be translated")
+        tab(page, "Dokument")
+        for name, content, explanation, detail in (
+            ("photo.png", "no text", "Dieses Dateiformat wird nicht unterstützt", ""),
+            ("broken.docx", "no archive", "Die Datei lässt sich nicht lesen", ""),
+            ("broken.json", "{no", "Die Datei lässt sich nicht lesen", "line 1, column 2"),
+        ):
+            upload(page, (name, content))
+            row = page.locator(".documents li", has_text=name)
+            expect(row.locator(".note")).to_contain_text(explanation)
+            expect(row.locator(".note")).to_contain_text(detail)
+            assert ("Englisch" in row.locator(".note").inner_text()) == bool(detail)
+            expect(row.get_by_role("button")).to_have_text(["Entfernen"])  # the same file fails again
+        upload(page, ("numbers.txt", "1 2 3"))
+        expect(page.get_by_role("status").get_by_text("nichts zu übersetzen")).to_be_visible()
 
 
 def test_failed_document_can_be_uploaded_again(browser, server):
