@@ -7,6 +7,13 @@ import { currentLanguage } from "./messages";
 import { addEntry, type Entry } from "./store";
 import { UndoNotice } from "./undo";
 
+/** Characters of a text that are shown; the style limits its lines. */
+const MAX_CHARACTERS = 300;
+
+function shortened(text: string): string {
+  return text.length > MAX_CHARACTERS ? `${[...text.slice(0, MAX_CHARACTERS)].slice(0, -1).join("")}…` : text;
+}
+
 export class HistoryTab {
   readonly key = "tabHistory" as const;
   readonly element: HTMLElement;
@@ -46,7 +53,7 @@ export class HistoryTab {
   private item(entry: Entry): HTMLElement {
     const time = new Date(entry.time);
     const formatted = time.toLocaleString(currentLanguage(), { dateStyle: "medium", timeStyle: "short" });
-    const side = (text: string, lang: string) => make("span", { attributes: { dir: "auto", lang } }, text);
+    const side = (text: string, lang: string) => make("span", { attributes: { dir: "auto", lang } }, shortened(text));
     const choice = make("button", { class: "choice", title: "historyOpen", attributes: { type: "button" } },
       make("span", { class: "faint" }, `${this.app.nameOf(entry.source)} → ${this.app.nameOf(entry.target)}, `,
         make("time", { attributes: { datetime: time.toISOString() } }, formatted)),

@@ -154,9 +154,8 @@ def test_document_dropped_on_the_page_is_translated(page):
     expect(page.locator(".drop")).not_to_have_class(over)
 
 
-@pytest.mark.slow
-def test_error_of_an_invalid_document_is_shown(browser, server):
-    with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
+def test_documents_that_cannot_be_translated_are_explained_in_the_language_of_the_page(browser, server):
+    with open_server_page(browser, server, START, expected=("Failed to load",), locale="de-DE") as page:
         page.wait_for_selector("#source")
         tab(page, "Dokument")
         for name, content, explanation, detail in (
@@ -318,6 +317,19 @@ def test_translation_history_is_stored_restored_and_cleared(page):
     translate_text(page, "He sleeps.")
     page.wait_for_timeout(2000)
     assert json.loads(page.evaluate("localStorage.getItem('uwaga history')")) == []
+
+
+def test_history_shows_the_beginning_of_long_texts(page):
+    entry = {"time": 0, "source": "en", "target": "de", "translation": "Ja.\n" * 500, "choices": []}
+    entries = [entry | {"text": "word " * 6000}, entry | {"text": "Yes.\n" * 500}]
+    page.evaluate("(text) => localStorage.setItem('uwaga history', text)", json.dumps(entries))
+    page.set_viewport_size({"width": 390, "height": 800})
+    tab(page, "History")
+    for choice in page.locator(".history .choice").all():
+        assert choice.bounding_box()["height"] < 300
+        assert len(choice.text_content()) < 1000
+    page.locator(".history .choice").first.click()
+    expect(page.locator("#source")).to_have_value(entries[0]["text"])
 
 
 def test_page_works_in_a_browser_without_storage(browser, server):
