@@ -10,6 +10,22 @@ export function missingLines(lines: readonly string[], isKnown: (line: string) =
   return [...new Set(lines.filter((line) => !isBlank(line) && !isKnown(line)))];
 }
 
+/** Divide lines, in order, into batches of at most `maxLines` lines and `maxCharacters` characters; a longer line is a batch of its own. */
+export function batchesOf(lines: readonly string[], maxLines: number, maxCharacters: number): string[][] {
+  const batches: string[][] = [];
+  let characters = 0;
+  for (const line of lines) {
+    characters += line.length;
+    const batch = batches.at(-1);
+    if (batch && batch.length < maxLines && characters <= maxCharacters) batch.push(line);
+    else {
+      batches.push([line]);
+      characters = line.length;
+    }
+  }
+  return batches;
+}
+
 /** Return the translations streamed so far by requested line; lines that have not started are missing. */
 export function matchStreamedLines(requested: readonly string[], streamed: string): Map<string, string> {
   const translations = new Map<string, string>();

@@ -52,25 +52,30 @@ export class SourceBox {
 
   /** Highlight spans of a line. */
   mark(lineIndex: number, spans: readonly Span[]): void {
-    this.fill(this.mirror, "mark", this.shifted(lineIndex, spans));
+    this.fill(this.mirror, "mark", shifted(spans, this.lineStarts()[lineIndex]));
   }
 
   /** Underline the spans of each line. */
   underline(lines: ReadonlyArray<readonly Span[]>): void {
-    this.fill(this.doubts, "u", lines.flatMap((spans, index) => this.shifted(index, spans)));
+    const starts = this.lineStarts();
+    this.fill(this.doubts, "u", lines.flatMap((spans, index) => shifted(spans, starts[index])));
   }
 
   /** Select a span of a line. */
   select(lineIndex: number, span: Span): void {
-    const [[start, end]] = this.shifted(lineIndex, [span]) as [Span];
+    const [[start, end]] = shifted([span], this.lineStarts()[lineIndex]) as [Span];
     this.box.focus();
     this.box.setSelectionRange(start, end);
   }
 
-  /** Return spans of a line as spans of the text. */
-  private shifted(lineIndex: number, spans: readonly Span[]): Span[] {
-    const before = linesOf(this.text).slice(0, lineIndex).reduce((sum, line) => sum + line.length + 1, 0);
-    return spans.map(([start, end]) => [before + start, before + end]);
+  /** Return the position in the text at which each line starts. */
+  private lineStarts(): number[] {
+    let position = 0;
+    return linesOf(this.text).map((line) => {
+      const start = position;
+      position += line.length + 1;
+      return start;
+    });
   }
 
   private fill(layer: HTMLElement, tag: "mark" | "u", spans: readonly Span[]): void {
@@ -78,4 +83,9 @@ export class SourceBox {
     layer.replaceChildren(...parts.map((part) => (part.isMarked ? make(tag, {}, part.text) : part.text)), "\n");
     layer.dir = getComputedStyle(this.box).direction;
   }
+}
+
+/** Return spans of a line, which starts at a position of the text, as spans of the text. */
+function shifted(spans: readonly Span[], lineStart = 0): Span[] {
+  return spans.map(([start, end]) => [lineStart + start, lineStart + end]);
 }

@@ -3,7 +3,7 @@
 import type { Api, RequestSettings, ServerTranslation } from "./api";
 import type { Pair } from "./glossary_file";
 import { AUTO } from "./languages";
-import { isBlank, linesOf, missingLines, LruCache, matchStreamedLines } from "./lines";
+import { batchesOf, isBlank, linesOf, missingLines, LruCache, matchStreamedLines } from "./lines";
 import { type MemoryUse, supportsPair } from "./memories";
 import { isAborted, type Problem, RequestError } from "./problem";
 import { sentencesOf, spliceSentence, usesOf, withSentences, wordPieces } from "./sentences";
@@ -46,6 +46,8 @@ const PAUSE_BEFORE_FULL = 200;
 /** Longer texts are not streamed, because their first words would take too long. */
 const MAX_STREAM_CHARACTERS = 2000;
 const LINES_AT_ONCE = 16;
+/** So many are translated in about a second; fewer would take longer in all. */
+const CHARACTERS_AT_ONCE = 2000;
 /** Bias of a growing text towards the translation shown. */
 const BIAS = 0.3;
 const NBEST = 4;
@@ -195,6 +197,12 @@ export class Session {
     return this.lines.map((line) => line.text).join("\n");
   }
 
+  /** Return the share of the text that is translated, from 0 to 1. */
+  share(): number {
+    const sizeOf = (lines: readonly Line[]) => lines.reduce((size, { source }) => size + source.length, 0);
+    return sizeOf(this.lines.filter(({ stage }) => stage === "done")) / Math.max(1, sizeOf(this.lines));
+  }
+
   isDone(): boolean {
     return this.lines.every((line) => line.stage === "done" || line.stage === "blank");
   }
@@ -234,12 +242,11 @@ export class Session {
       }
       await pause(PAUSE_BEFORE_FULL, signal);
     }
-    for (let start = 0; start < pendingLines.length; start += LINES_AT_ONCE) {
-      const batch = pendingLines.slice(start, start + LINES_AT_ONCE);
+    for (const batch of batchesOf(pendingLines, LINES_AT_ONCE, CHARACTERS_AT_ONCE)) {
       const translations = await this.api.translate(batch, this.settings, this.lineOptions(), signal);
       batch.forEach((line, index) => this.cache.set(this.cacheKey(line), withTokens(line, translations[index]!)));
       this.fillFromCache();
-      this.notify(start + LINES_AT_ONCE < pendingLines.length);
+      this.notify(!this.isDone());
     }
     for (const [source, { prefix, isComplete }] of this.outdatedChoices()) await this.continueFrom(source, prefix, isComplete, signal);
     this.fillFromCache();

@@ -16,6 +16,7 @@ import { sentenceAt, sentencesOf } from "./sentences";
 import { SentencePanel } from "./sentence_panel";
 import { type Line, Session } from "./session";
 import { fromFragment, isTooLong, toFragment } from "./share";
+import { TextProgress } from "./text_progress";
 import { WordMenu } from "./word_menu";
 
 /** Milliseconds without a key press before a request. */
@@ -60,6 +61,7 @@ export class TextTab implements Selection {
   private readonly printButton = button("print", () => print(), "quiet");
   /** Whether the sentence at the caret of the source is selected, until the reader selects another one. */
   private followsCaret = false;
+  private readonly progress = new TextProgress();
   private selectionTimer: ReturnType<typeof setTimeout> | undefined;
   private historyTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -184,7 +186,7 @@ export class TextTab implements Selection {
         this.copyButton, this.downloadButton, this.shareButton, this.printButton),
       this.menu.element);
     const element = make("div", {}, this.bar.element, this.memories.element, this.note, make("div", { class: "panes" }, left, right),
-      this.demonstration, this.panel.element, this.status);
+      this.progress.element, this.demonstration, this.panel.element, this.status);
     element.classList.toggle("marks", this.app.store.settings.marksUnsure);
     return element;
   }
@@ -194,6 +196,7 @@ export class TextTab implements Selection {
     this.count.textContent = say("characters", { count: [...text].length });
     this.hint.hidden = !isBlank(text);
     clearTimeout(this.historyTimer);
+    this.progress.stop();
     void this.session.update(text, this.app.requestSettings(), delay);
   }
 
@@ -203,6 +206,8 @@ export class TextTab implements Selection {
     this.wordHint.textContent = lines.some((line) => line.stage === "done") ? say("wordHint") : "";
     this.demonstration.hidden = !this.app.isDemonstration();
     this.element.classList.toggle("working", isWorking);
+    if (isWorking) this.progress.update(this.session.share());
+    else this.progress.stop();
     const { target } = this.session.settings;
     this.source.underline(lines.map((line) => doubtsOf(line, target).filter(({ side }) => side === "source").map(({ span }) => span)));
     this.reselect(false);

@@ -3,7 +3,7 @@ import test from "node:test";
 
 import { translatedName } from "../src/document_name";
 import { AUTO, direction, hasPair, nameOf, type AvailableLanguages, resolvePair, swapPair, availableTargets } from "../src/languages";
-import { isBlank, linesOf, missingLines, LruCache, matchStreamedLines } from "../src/lines";
+import { batchesOf, isBlank, linesOf, missingLines, LruCache, matchStreamedLines } from "../src/lines";
 import { toProblem, parseError } from "../src/problem";
 import { fromFragment, toFragment } from "../src/share";
 import { type Entry, readGlossary, readHistory, readSettings, addEntry } from "../src/store";
@@ -52,6 +52,16 @@ test("streamed lines are matched to the requested lines", () => {
     for (const line of lines) assert.equal(open.includes(line), !known.has(line) && !isBlank(line));
     const translations = open.map((line) => line.toUpperCase());
     assert.deepEqual([...matchStreamedLines(open, translations.join("\n"))], open.map((line, index) => [line, translations[index]]));
+  });
+});
+
+test("batches keep all lines in order, and exceed the limits only by one long line", () => {
+  times(100, () => {
+    const lines = Array.from({ length: below(30) }, () => text(40));
+    const batches = batchesOf(lines, 5, 60);
+    assert.deepEqual(batches.flat(), lines);
+    for (const batch of batches) assert.ok(batch.length === 1 || (batch.length <= 5 && batch.join("").length <= 60));
+    batches.slice(1).forEach(([first], index) => assert.ok(batches[index]!.length === 5 || `${batches[index]!.join("")}${first}`.length > 60));
   });
 });
 

@@ -187,6 +187,12 @@ def show_problem(page) -> None:
     page.unroute("**/v1/translate")
 
 
+def show_progress(page) -> None:
+    page.route("**/v1/translate", lambda route: None)  # never answered
+    page.locator("#source").fill("Guten Tag, niemand antwortet.")
+    page.locator(".text-progress progress").wait_for()
+
+
 def refuse_documents(page) -> None:
     page.locator("#tabDocument").click()
     files = [{"name": name, "mimeType": "", "buffer": b"{"} for name in ("photo.png", "broken.json")]
@@ -208,6 +214,7 @@ STATES: tuple[Callable, ...] = (
     use_memory,
     store_pair,
     show_problem,
+    show_progress,
 )
 
 

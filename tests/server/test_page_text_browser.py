@@ -542,6 +542,49 @@ def test_languages_are_detected_selected_and_swapped(browser, server):
         expect_languages(page, "en", "ar")
 
 
+def test_progress_of_a_long_translation_is_shown(page, translator):
+    held = []
+    page.route("**/v1/translate", lambda route: held.append(route))
+    text = "\n".join(f"I want to buy {count} small red cars tomorrow." for count in range(2, 92))
+    page.locator("#source").fill(text)
+    progress, announced = (
+        page.locator(".text-progress progress"),
+        page.locator(".text-progress [role=status]"),
+    )
+    expect(progress).to_be_visible()
+    expect(progress).to_have_js_property("position", -1)  # no share is known yet
+    expect(announced).to_have_text(re.compile(r"^Translating for \d+ s$"))
+    positions = []
+    while page.locator(".output[aria-busy=true]").count():
+        eventually(page, lambda: held or page.locator(".output[aria-busy=false]").count())
+        if held:
+            held.pop().continue_()
+            page.wait_for_timeout(100)
+            positions.append(progress.evaluate("(bar) => bar.position"))
+    assert len(positions) > 4 and positions == sorted(positions)
+    assert page.locator(".line.done").count() == 90
+    expect(progress).not_to_be_visible()
+    expect(announced).to_be_empty()
+    assert output(page) == translator.translate(text).text
+
+
+def test_long_text_is_read_as_seldom_as_a_short_one(page):
+    reads = page.evaluate(
+        """() => [10, 300].map((lines) => {
+          const box = document.querySelector('#source');
+          const { get, set } = Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value');
+          let reads = 0;
+          const counted = { configurable: true, set, get() { reads++; return get.call(this); } };
+          Object.defineProperty(box, 'value', counted);
+          set.call(box, 'Good morning.\\n'.repeat(lines));
+          box.dispatchEvent(new Event('input'));
+          delete box.value;
+          return reads;
+        })"""
+    )
+    assert 0 < reads[0] == reads[1]
+
+
 @pytest.mark.slow
 def test_demonstration_note_is_shown_only_for_its_languages(page):
     expect(page.locator(".demonstration")).to_be_visible()

@@ -46,6 +46,8 @@ export const de: Messages = {
   shareLong: "Der Text ist für einen Link zu lang.",
   print: "Drucken",
   working: "Wird übersetzt",
+  progress: "Wird seit {seconds} s übersetzt",
+  progressShare: "Wird übersetzt: {percent} % nach {seconds} s",
   ready: "Übersetzt: {text}",
   others: "Andere Übersetzungen",
   sentenceOthers: "Andere Übersetzungen dieses Satzes",

@@ -45,6 +45,8 @@ export const en = {
   shareLong: "The text is too long for a link.",
   print: "Print",
   working: "Translating",
+  progress: "Translating for {seconds} s",
+  progressShare: "Translating: {percent}% after {seconds} s",
   ready: "Translated: {text}",
   others: "Other translations",
   sentenceOthers: "Other translations of this sentence",

@@ -46,6 +46,8 @@ export const es: Messages = {
   shareLong: "El texto es demasiado largo para un enlace.",
   print: "Imprimir",
   working: "Traduciendo",
+  progress: "Traduciendo desde hace {seconds} s",
+  progressShare: "Traduciendo: {percent} % en {seconds} s",
   ready: "Traducido: {text}",
   others: "Otras traducciones",
   sentenceOthers: "Otras traducciones de esta frase",

@@ -46,6 +46,8 @@ export const pl: Messages = {
   shareLong: "Tekst jest za długi na link.",
   print: "Drukuj",
   working: "Trwa tłumaczenie",
+  progress: "Tłumaczenie trwa od {seconds} s",
+  progressShare: "Trwa tłumaczenie: {percent}% po {seconds} s",
   ready: "Przetłumaczono: {text}",
   others: "Inne tłumaczenia",
   sentenceOthers: "Inne tłumaczenia tego zdania",

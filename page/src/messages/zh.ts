@@ -46,6 +46,8 @@ export const zh: Messages = {
   shareLong: "文本太长，无法放入链接。",
   print: "打印",
   working: "正在翻译",
+  progress: "正在翻译，已用 {seconds} 秒",
+  progressShare: "正在翻译：{percent}%，已用 {seconds} 秒",
   ready: "译文：{text}",
   others: "其他译文",
   sentenceOthers: "此句的其他译文",
