@@ -44,6 +44,12 @@ export interface RequestSettings {
   memory: Memory | null;
 }
 
+export interface Detection {
+  code: string;
+  /** From 0 to 1. */
+  confidence: number;
+}
+
 export interface Job {
   state: "queued" | "running" | "done" | "failed";
   done: number;
@@ -125,11 +131,10 @@ export class Api {
     return this.json("POST", "v1/inside", { text, source, target, ...options });
   }
 
-  async detect(text: string, signal: AbortSignal): Promise<string | undefined> {
-    const answer = (await this.json("POST", "v1/detect", { text }, signal)) as {
-      detections: Array<{ code: string } | null>;
-    };
-    return answer.detections[0]?.code;
+  /** Return the language of a text; null if it is none of the server's languages. */
+  async detect(text: string, signal: AbortSignal): Promise<Detection | null> {
+    const answer = (await this.json("POST", "v1/detect", { text }, signal)) as { detections: Array<Detection | null> };
+    return answer.detections[0] ?? null;
   }
 
   /** Store a glossary on the server and return its id. */

@@ -19,7 +19,7 @@ export class LanguageBar {
     onChange: () => void,
     onSwap: () => void,
   ) {
-    this.swapButton = make("button", { class: "button swap", label: "swap", title: "swap", attributes: { type: "button" }, on: { click: onSwap } }, icon("swap"));
+    this.swapButton = make("button", { class: "button swap", label: "swap", attributes: { type: "button" }, on: { click: onSwap } }, icon("swap"));
     const choose = () => {
       this.app.choose(this.from.value, this.to.value);
       this.refresh();
@@ -55,10 +55,16 @@ export class LanguageBar {
     fillSelect(this.from, [...auto, ...toOptions(languages.sources)], source);
     fillSelect(this.to, toOptions(availableTargets(languages, source)), target);
     this.status.textContent = detected;
-    const pair = this.app.swappedPair(isAuto ? this.detectedCode : source);
-    this.swapButton.disabled = pair === null;
-    const from = this.app.nameOf(target);
-    const to = this.app.nameOf((isAuto ? this.detectedCode : source) ?? "");
-    this.swapButton.title = pair === null && to ? say("noSwap", { from, to }) : say("swap");
+    const problem = this.swapProblem();
+    this.swapButton.setAttribute("aria-disabled", String(problem !== ""));
+    this.swapButton.title = problem || say("swap");
+  }
+
+  /** Return why the languages cannot be swapped; empty if they can. */
+  swapProblem(): string {
+    const { source, target } = this.app.store.settings;
+    const code = source === AUTO ? this.detectedCode : source;
+    if (code === undefined) return say("noSwapYet");
+    return this.app.swappedPair(code) ? "" : say("noSwap", { from: this.app.nameOf(target), to: this.app.nameOf(code) });
   }
 }

@@ -279,7 +279,7 @@ export class Session {
 
   private async findLanguage(text: string, signal: AbortSignal): Promise<void> {
     if (this.detectedLanguage?.text !== text) {
-      const code = await this.api.detect(text.slice(0, 1000), signal);
+      const code = (await this.api.detect(text.slice(0, 1000), signal))?.code;
       this.detectedLanguage = code === undefined ? null : { text, code };
     }
     this.use({ ...this.settings, source: this.detectedLanguage?.code ?? AUTO });

@@ -4,6 +4,8 @@ import type { App } from "./app";
 import { translatedName } from "./document_name";
 import { button, make, saveFile, setMessage } from "./dom";
 import { LanguageBar } from "./language_bar";
+import { LanguageCheck } from "./language_check";
+import { AUTO } from "./languages";
 import { MemoryChoice } from "./memories";
 import { SourceBox } from "./mirror";
 import { isBlank } from "./lines";
@@ -62,10 +64,13 @@ export class TextTab implements Selection {
   /** Whether the sentence at the caret of the source is selected, until the reader selects another one. */
   private followsCaret = false;
   private readonly progress = new TextProgress();
+  private readonly languageCheck: LanguageCheck;
+  private checking = new AbortController();
   private selectionTimer: ReturnType<typeof setTimeout> | undefined;
   private historyTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly app: App, onSearch: () => void) {
+    this.languageCheck = new LanguageCheck(app.api);
     this.session = new Session(app.api, {
       changed: (lines, isWorking) => this.show(lines, isWorking),
       detected: (code) => this.bar.setDetected(code),
@@ -196,6 +201,7 @@ export class TextTab implements Selection {
     this.count.textContent = say("characters", { count: [...text].length });
     this.hint.hidden = !isBlank(text);
     clearTimeout(this.historyTimer);
+    this.checking.abort();
     this.progress.stop();
     void this.session.update(text, this.app.requestSettings(), delay);
   }
@@ -216,6 +222,7 @@ export class TextTab implements Selection {
     const text = this.session.text();
     this.status.textContent = text.trim() ? say("ready", { text }) : "";
     this.showLineNotes(lines);
+    void this.checkLanguage();
     clearTimeout(this.historyTimer);
     if (!text.trim()) return;
     this.historyTimer = setTimeout(() => {
@@ -247,7 +254,9 @@ export class TextTab implements Selection {
   }
 
   private swap(): void {
-    if (!this.app.swap(this.session.settings.source)) return;
+    const problem = this.bar.swapProblem();
+    if (problem) return this.note.replaceChildren(make("p", {}, problem));
+    this.app.swap(this.session.settings.source);
     this.open(this.session.text() || this.text);
     this.bar.refresh();
   }
@@ -292,6 +301,19 @@ export class TextTab implements Selection {
     if (!problem) return this.note.replaceChildren();
     const retry = button("retry", () => this.update(0));
     this.note.replaceChildren(say(problem.key, this.app.withLanguageNames(problem.values)), ...(problem.canRetry ? [retry] : []));
+  }
+
+  /** Show a note if the text is not in the selected language. */
+  private async checkLanguage(): Promise<void> {
+    this.checking.abort();
+    const { signal } = (this.checking = new AbortController());
+    const { app } = this;
+    const { source } = app.store.settings;
+    const other = source === AUTO ? undefined : await this.languageCheck.otherLanguage(this.text, source, signal);
+    if (other === undefined || signal.aborted) return;
+    const isSource = app.languages.sources.some(({ code }) => code === other);
+    const key = other === null ? "noteNoLanguage" : isSource ? "noteOtherLanguage" : "noteOtherLanguageOnly";
+    this.note.prepend(make("p", {}, say(key, { language: app.nameOf(other ?? source) })));
   }
 
   /** Show the warnings and errors of lines. */

@@ -538,8 +538,28 @@ def test_languages_are_detected_selected_and_swapped(browser, server):
         swap = page.get_by_role("button", name="Swap languages")
         expect(swap).to_be_disabled()
         expect(swap).to_have_attribute("title", "There is no model from Arabic to English")
+        swap.press("Enter")
+        expect(page.get_by_role("alert")).to_have_text("There is no model from Arabic to English")
         page.reload()
         expect_languages(page, "en", "ar")
+
+
+def test_text_in_another_language_than_the_selected_one_is_reported(page):
+    note = page.locator(".note").first
+    for text, expected in (
+        ("Guten Tag, wie geht es Ihnen heute?", "This looks like German: choose German under “From”."),
+        (
+            "أريد أن أشتري سيارة حمراء صغيرة غدا.",
+            "This looks like Arabic; this server does not translate from Arabic.",
+        ),
+        ("Bonjour, comment allez-vous aujourd'hui ?", "This does not look like English"),
+    ):
+        translate_text(page, text)
+        expect(note).to_contain_text(expected)
+    for text in (SENTENCE, "Hamburg"):
+        translate_text(page, text)
+        page.wait_for_timeout(300)
+        expect(note).not_to_contain_text("look")
 
 
 def test_progress_of_a_long_translation_is_shown(page, translator):

@@ -1,0 +1,52 @@
+/** Whether a text is in the selected language, as far as the server can tell. */
+
+import type { Api, Detection } from "./api";
+import { isDetectable, isSameLanguage } from "./languages";
+import { RequestError } from "./problem";
+
+/** Characters of a text that are examined. */
+const SAMPLE_CHARACTERS = 300;
+/** Bytes of letters; the language of shorter texts, such as names, is not certain. */
+const MIN_BYTES = 20;
+const MIN_CONFIDENCE = 0.95;
+
+export class LanguageCheck {
+  private last: { sample: string; source: string; detection: Detection | null } | undefined;
+  private isSupported = true;
+
+  constructor(private readonly api: Pick<Api, "detect">) {}
+
+  /**
+   * Return the code of the language that a text is in instead of `source`, null if it is none of the server's languages,
+   * and undefined if it is in `source` or that is uncertain.
+   */
+  async otherLanguage(text: string, source: string, signal: AbortSignal): Promise<string | null | undefined> {
+    const sample = text.slice(0, SAMPLE_CHARACTERS);
+    const letters = sample.replace(/\P{L}/gu, "");
+    if (!this.isSupported || !isDetectable(source) || new TextEncoder().encode(letters).length < MIN_BYTES) return undefined;
+    const detection = await this.detect(sample, source, signal);
+    if (detection === null) return null;
+    return !detection || isSameLanguage(detection.code, source) || detection.confidence < MIN_CONFIDENCE ? undefined : detection.code;
+  }
+
+  private async detect(sample: string, source: string, signal: AbortSignal): Promise<Detection | null | undefined> {
+    const { last } = this;
+    if (last && last.source === source && (last.sample === sample || isLittleLonger(sample, last))) return last.detection;
+    try {
+      const detection = await this.api.detect(sample, signal);
+      this.last = { sample, source, detection };
+      return detection;
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      if (!(error instanceof RequestError)) throw error;
+      this.isSupported = error.problem.key !== "errorDetect";
+      return undefined;
+    }
+  }
+}
+
+/** Return whether a text continues one that was in the selected language, and is less than twice as long. */
+function isLittleLonger(sample: string, last: { sample: string; source: string; detection: Detection | null }): boolean {
+  const wasExpected = last.detection !== null && isSameLanguage(last.detection.code, last.source);
+  return wasExpected && sample.startsWith(last.sample) && sample.length < 2 * last.sample.length;
+}
