@@ -159,7 +159,7 @@ def test_ctranslate2_generates_the_same_tokens_with_the_converted_model(tmp_path
 def test_trained_model_survives_conversion_round_trip(tmp_path):
     result = CliRunner().invoke(app, ["convert", str(NUMBERS), str(tmp_path / "m"), "--to", "pegasus"])
     assert result.exit_code == 0, result.output
-    assert "note: uwaga ends a target at 3 times" in result.output
+    assert "note: uwaga limits a target to 3 times" in result.output
     original, converted = uwaga.load(NUMBERS, device="cpu"), uwaga.load(tmp_path / "m", device="cpu")
     tokeniser = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
     peer = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "m").eval()

@@ -371,7 +371,7 @@ def test_object_changed_while_reading_is_rejected(faulty_store, monkeypatch) -> 
     reader = read_corpus(corpus("shaky://c.tsv"))
     next(reader)
     faulty_store.etag = "2"
-    with pytest.raises(DataError, match="the object changed while it was read"):
+    with pytest.raises(DataError, match="the object changed while it was being read"):
         list(reader)
 
 

@@ -270,7 +270,7 @@ def test_non_finite_weights_are_rejected(name):
 
 def test_custom_attention_scores_require_torch():
     shape = BahdanauSettings(score="mine")
-    assert engine_refusal(shape).endswith("not score: mine")
+    assert engine_refusal(shape).endswith("not 'mine'")
 
 
 def test_invalid_texts_and_tokens_are_rejected():

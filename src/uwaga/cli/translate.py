@@ -360,7 +360,9 @@ class _OutputFormat(NamedTuple):
         if search.get("attention") and not self.as_json:
             raise SettingsError("--attention needs --json")
         if self.confident and (self.streams or self.moses):
-            raise SettingsError("--confidence cannot be combined with --stream or --nbest-format moses")
+            raise SettingsError(
+                "--confidence cannot be combined with --stream or --nbest-format moses; omit one of them"
+            )
         if self.moses and (self.as_json or self.streams):
             raise SettingsError("--nbest-format moses cannot be combined with --json or --stream")
 

@@ -41,8 +41,7 @@ PartRows = Annotated[
     int,
     typer.Option(
         min=1,
-        help="Rows per part; at most this many per worker are translated again after an interruption or the "
-        "loss of a worker.",
+        help="Rows per part; after an interruption, at most this many per worker are translated again.",
     ),
 ]
 Join = Annotated[
