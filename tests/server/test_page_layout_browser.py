@@ -54,7 +54,7 @@ FIND_LAYOUT_FAULTS = """() => {
     if (style.display === 'inline' || scrolls(element)) return false;
     const isHidden = style.overflowX !== 'visible' || style.overflowY !== 'visible';
     return element.scrollWidth > element.clientWidth + 1
-      || (isHidden && element.scrollHeight > element.clientHeight + 1);
+      || (isHidden && style.webkitLineClamp === 'none' && element.scrollHeight > element.clientHeight + 1);
   };
   const isBroken = (text) => [...text.data.matchAll(/[\\p{L}\\p{N}]+/gu)].some(({0: word, index}) => {
     const range = new Range();
