@@ -95,5 +95,5 @@ def test_M36_models_that_the_int8_engine_cannot_run_are_rejected() -> None:
     average = TransformerSettings(
         encoder_layers=1, decoder_layers=1, width=8, heads=2, feed_forward=8, self_attention="aan"
     )
-    with pytest.raises(SettingsError, match=r"not for self_attention: aan"):
+    with pytest.raises(SettingsError, match=r"not for those with self_attention: aan"):
         simulate_int8(random_model(average))
