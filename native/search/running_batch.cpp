@@ -15,10 +15,6 @@ namespace {
 constexpr const char* closed_message = "the batch was closed";
 // Source tokens encoded between two steps: while other sentences run, and while none do.
 constexpr int64_t tokens_while_running = 128, tokens_when_idle = 1024;
-// Few sentences take longer to encode, each by a quarter, than many: they wait for others, but only for some
-// steps.
-constexpr std::size_t running_per_waiting = 4;  // sentences
-constexpr int64_t max_deferred_steps = 3;
 constexpr std::size_t max_idle = 4;  // searches that a thread keeps for the next sentence with the same rules
 constexpr int64_t min_rows = 8;  // per thread, in models wide enough that threads decode few rows together
 
@@ -182,21 +178,11 @@ Counters RunningBatch::counters() {
     return counters_;
 }
 
-// Whether this thread first runs another step, so that more sentences may wait. Needs the mutex.
-bool RunningBatch::defers(Server& server) const {
-    std::size_t running = 0;
-    for (const auto& lane_search : server.searches) running += lane_search->seats.size();
-    const bool few = !queue_.empty() && running_per_waiting * queue_.size() < running;
-    server.deferred_steps = few ? (server.deferred_steps + 1) % (max_deferred_steps + 1) : 0;
-    return server.deferred_steps > 0;
-}
-
 // Remove the next waiting sentences from the queue, up to this thread's share. Needs the mutex.
 std::vector<QueuedSentence> RunningBatch::entering(Server& server) {
     const int64_t limit = server.searches.empty() ? tokens_when_idle : tokens_while_running;
     std::vector<QueuedSentence> sentences;
-    const bool deferred = defers(server);
-    for (int64_t tokens = 0; !deferred && can_take(server); queue_.pop_front()) {
+    for (int64_t tokens = 0; can_take(server); queue_.pop_front()) {
         tokens += static_cast<int64_t>(queue_.front().source.size());
         if (!sentences.empty() && tokens > limit) break;
         server.rows += queue_.front().ticket->lane->rules.beams;  // already counted in rows_

@@ -103,7 +103,6 @@ class RunningBatch {
         std::vector<std::unique_ptr<LaneSearch>> idle;  // a few without sentences, kept for later sentences
                                                         // with the same rules; latest last
         int64_t rows = 0;                               // of its sentences and of those about to enter
-        int64_t deferred_steps = 0;                     // for which sentences that may enter have waited
         bool sleeps = false;
         std::vector<TicketPtr> left_tickets;  // tickets that left while their sentences may still run
         std::condition_variable wake;
@@ -114,7 +113,6 @@ class RunningBatch {
     void wake_server();
     bool can_take(const Server& server) const;
     int64_t useful_servers() const;
-    bool defers(Server& server) const;
     std::vector<QueuedSentence> entering(Server& server);
     void remove_left_tickets(Server& server);
     void admit(Server& server, std::vector<QueuedSentence> entering);
