@@ -57,7 +57,14 @@ def test_corpora_accept_short_and_long_forms_and_reject_invalid_values() -> None
         ),
         (
             {"also": {"news": [{"files": ["a"], "name": "x"}, {"files": ["b"], "name": "x"}]}},
-            "news: two corpora are named 'x'",
+            "also.news: two corpora are named 'x'",
+        ),
+        (
+            {
+                "train": [{"files": ["a"], "name": "x"}, {"files": ["b"], "name": "x"}],
+                "also": {"train": [{"files": ["a"]}]},
+            },
+            "train: two corpora are named 'x'",
         ),
         (
             {"train": [{"files": ["a"], "name": "x"}, {"files": ["b"], "name": "x"}]},

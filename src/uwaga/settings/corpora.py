@@ -184,7 +184,8 @@ class DataSettings(StrictModel):
                 "dev and also: weights can be given only for train, because each dev pair is used once; "
                 "remove them"
             )
-        for side, corpora in {"train": self.train, "dev": self.dev, **self.also}.items():
+        also = ((f"also.{name}", corpora) for name, corpora in self.also.items())
+        for side, corpora in (("train", self.train), ("dev", self.dev), *also):
             name_counts = Counter(corpus.name for corpus in corpora if corpus.name)
             if duplicates := [name for name, count in name_counts.items() if count > 1]:
                 raise ValueError(f"{side}: two corpora are named {duplicates[0]!r}")
