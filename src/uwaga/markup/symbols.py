@@ -329,6 +329,8 @@ def move_words(
 
     The result is empty if the final source does not match the source with symbols.
     """
+    if not spans:
+        return ()
     before, after = source
     symbol_spans = {text: text_spans[0] for text, text_spans in find_symbols(symbols, before).items()}
     positions = _map_characters(before, after, symbols, symbol_spans, inserted)

@@ -66,14 +66,13 @@ def combine_coverage(parts: Iterable[Coverage | None], starts: Sequence[int] = (
         if part is not None
         for first, end in part.omitted_spans
     ]
-    omitted, missing_numbers, added_numbers = (
-        tuple(chain.from_iterable(values))
-        for values in zip(
-            *((part.omitted, part.missing_numbers, part.added_numbers) for part in known), strict=True
-        )
+    omitted = tuple(chain.from_iterable(part.omitted for part in known))
+    return Coverage(
+        omitted,
+        tuple(chain.from_iterable(part.missing_numbers for part in known)),
+        tuple(chain.from_iterable(part.added_numbers for part in known)),
+        tuple(spans) if len(spans) == len(omitted) else (),
     )
-    has_spans = len(spans) == len(omitted)
-    return Coverage(omitted, missing_numbers, added_numbers, tuple(spans) if has_spans else ())
 
 
 def differing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

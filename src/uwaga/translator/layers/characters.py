@@ -24,7 +24,7 @@ from uwaga.markup.typography import (
     visible_text,
 )
 from uwaga.markup.units import is_translatable
-from uwaga.results.translation import Translation
+from uwaga.results.translation import Span, Translation
 from uwaga.tokenizers.text import clusters, compose
 from uwaga.translator.checks import UNFAMILIAR_TEXT, script_warning
 from uwaga.translator.split import KnownCharacters
@@ -111,6 +111,12 @@ class Characters:
         quotations = {
             id(part) for part in copy.content if isinstance(part, Tag) and not part.text
         } - source_parts
+
+        def original_spans(spans: Sequence[Span]) -> list[Span]:
+            """Return the spans in the text of words of its readable copy."""
+            spans = move_spans(spans, insertions(copy.content, quotations))
+            return move_spans(spans, inverse_edits(source_edits, source))
+
         for hypothesis, inline in copy.tagged_translations:
             edits = typographic_edits(text.words, visible_text(inline), self._language)
             marked = apply_edits(inline, edits)
@@ -120,19 +126,14 @@ class Characters:
             ]
             text.inlines.append(join_parts(parts))
             words, alignment = plain_text(text.inlines[-1]), hypothesis.alignment
-            insertions_in_source = insertions(copy.content, quotations)
-            edits_of_source = inverse_edits(source_edits, source)
             if alignment is not None:
-                sources = move_spans(alignment.source, insertions_in_source)
-                sources = move_spans(sources, edits_of_source)
+                sources = original_spans(alignment.source)
                 targets = move_spans(alignment.target, edits)
                 targets = move_spans(targets, insertions(marked, quotations))
                 alignment = project_alignment(alignment, (source, sources), (words, targets))
             coverage = hypothesis.coverage
             if coverage is not None:
-                spans = move_spans(coverage.omitted_spans, insertions_in_source)
-                spans = move_spans(spans, edits_of_source)
-                coverage = replace(coverage, omitted_spans=tuple(spans))
+                coverage = replace(coverage, omitted_spans=tuple(original_spans(coverage.omitted_spans)))
             results.append(
                 replace(hypothesis, text=words, source=source, alignment=alignment, coverage=coverage)
             )

@@ -107,9 +107,7 @@ def write_translation(source: str, fragment: Fragment, parts: Sequence[Text], al
         for hypothesis, inline in written_parts[0]:
             text, words = fragment.write([inline]), hypothesis.alignment if alignment else None
             if words is not None:
-                shift = _indent(text) - _indent(hypothesis.text)
-                targets = tuple((start + shift, end + shift) for start, end in words.target)
-                words = replace(words, target=targets)
+                words = words.moved(0, _indent(text) - _indent(hypothesis.text))
             coverage = hypothesis.coverage
             if coverage is not None and hypothesis.source != source:
                 coverage = replace(coverage, omitted_spans=())
