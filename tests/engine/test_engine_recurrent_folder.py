@@ -82,7 +82,7 @@ def test_recurrent_models_translate_and_align_without_torch(folders, tmp_path):
         (("model", "layers"), 10**9, [WEIGHTS, "requires"]),
         (("model", "hidden"), 2**40, []),
         (("model", "hidden"), 16, [WEIGHTS]),
-        (("model", "score"), "mine", ["'mine'"]),
+        (("model", "score"), "mine", ["not 'mine'"]),
         (("model", "score"), "dot", [WEIGHTS, "score.key"]),
         (("model", "family"), "sutskever", ["score"]),
         (("model", "max_length"), 2**40, ["max_length"]),
