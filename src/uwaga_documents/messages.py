@@ -12,14 +12,7 @@ from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.html import html_pieces
 from uwaga.markup.icu import IcuMessage, find_messages
 from uwaga.markup.inline import join_parts
-from uwaga.markup.placeholders import (
-    COMMON_PLACEHOLDERS,
-    NUMBERINGS,
-    QUOTED_CODE,
-    Placeholders,
-    number_arguments,
-    without_numbers,
-)
+from uwaga.markup.placeholders import COMMON_PLACEHOLDERS, QUOTED_CODE, Placeholders
 from uwaga.markup.units import (
     ENTITY,
     ONLY_UNTRANSLATED,
@@ -34,6 +27,7 @@ from uwaga.markup.units import (
 )
 from uwaga.markup.units import MARKUP as TAG
 from uwaga.markup.words import is_unspaced
+from uwaga_documents.numbering import NUMBERINGS, number_arguments, without_numbers
 from uwaga_documents.plurals import plural_categories
 
 PLURAL_CATEGORIES = ("zero", "one", "two", "few", "many", "other")
@@ -56,7 +50,7 @@ class MessageSyntax:
     Attributes:
         names: names of further placeholder syntaxes, in :data:`uwaga.markup.placeholders.SYNTAXES`.
         numbering: the name of the syntax for numbered arguments, which can be reordered, in
-            :data:`uwaga.markup.placeholders.NUMBERINGS`; empty if arguments must stay in order.
+            :data:`uwaga_documents.numbering.NUMBERINGS`; empty if arguments must stay in order.
         accelerators: whether a message may mark an access key.
         quotes: whether an apostrophe is a quotation mark, as in Java's ``MessageFormat``; two apostrophes
             then stand for one.

@@ -11,7 +11,7 @@ from functools import partial
 from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.languages.codes import base_language
 from uwaga.markup import Inline
-from uwaga.markup.placeholders import CONVERSIONS
+from uwaga.markup.placeholders import CONVERSION
 from uwaga.markup.units import Fragment, Piece, Unit, pair_texts, untranslated, write_pieces
 from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga_documents.encodings import DecodedText, byte_order_mark, decode, normalise_encoding
@@ -54,7 +54,7 @@ SPACED_CONVERSION = re.compile(
     r"[hlLqjzt]*[aAcCdeEfFgGimnoprsSuxX%])"
 )
 """A conversion with the flag for a space, as gettext reads ``50% off`` and ``%(length) characters``."""
-ARGUMENT = re.compile(rf"{CONVERSIONS.pattern}|\{{[^{{}}]*\}}")
+ARGUMENT = re.compile(rf"%%|{CONVERSION}|\{{[^{{}}]*\}}")
 REPLACED_FIELDS = frozenset(("Language", "Content-Type", "Plural-Forms"))
 SPACED_FLAGS = frozenset(("printf", "objc", "boost"))
 """The syntaxes in which a conversion may have the flag for a space."""
