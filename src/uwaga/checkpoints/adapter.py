@@ -21,6 +21,7 @@ from pydantic import Field
 
 from uwaga.checkpoints.card import CARD
 from uwaga.checkpoints.checkpoint import Checkpoint
+from uwaga.checkpoints.formats.uwaga.names import ADAPTER
 from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
 from uwaga.checkpoints.storage.safetensors_files import aligned_bytes, open_tensors
 from uwaga.checkpoints.weight_map import Weights
@@ -29,9 +30,9 @@ from uwaga.files.atomic import write_folder
 from uwaga.results.attention import Floats
 from uwaga.settings import StrictModel
 
-CONFIG, WEIGHTS = "adapter.json", "adapter.safetensors"
+WEIGHTS = "adapter.safetensors"
 FORMAT, VERSION = "uwaga adapter", 1
-FILES = frozenset({CONFIG, WEIGHTS, CARD})
+FILES = frozenset({ADAPTER, WEIGHTS, CARD})
 SHA256_FIELD = Field(pattern=r"^[0-9a-f]{64}$")
 
 
@@ -140,24 +141,24 @@ def write_adapter(folder: Path, adapter: Adapter, card: str) -> None:
         "sha256": hashlib.sha256(content).hexdigest(),
     }
     text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-    write_folder(folder, {CONFIG: text.encode(), WEIGHTS: content, CARD: card.encode()})
+    write_folder(folder, {ADAPTER: text.encode(), WEIGHTS: content, CARD: card.encode()})
 
 
 def read_adapter(folder: str | Path) -> Adapter:
     """Read an adapter from a folder written by :func:`write_adapter`."""
     folder = Path(folder)
-    if not (folder / CONFIG).is_file():
+    if not (folder / ADAPTER).is_file():
         raise ModelError(
-            f"{folder}: not an adapter, because it contains no {CONFIG}; give the folder `adapter` of a "
+            f"{folder}: not an adapter, because it contains no {ADAPTER}; give the folder `adapter` of a "
             "training run with adapt.lora"
         )
-    values = read_mapping(folder / CONFIG)
+    values = read_mapping(folder / ADAPTER)
     version = values.get("version")
     if isinstance(version, int) and version > VERSION:
         raise ModelError(
-            f"{folder / CONFIG}: written in format version {version}; install a newer version of uwaga"
+            f"{folder / ADAPTER}: written in format version {version}; install a newer version of uwaga"
         )
-    config = parse_stored(AdapterConfig, values, str(folder / CONFIG))
+    config = parse_stored(AdapterConfig, values, str(folder / ADAPTER))
     path = folder / WEIGHTS
     stored = {name: tensor.floats() for name, tensor in open_tensors(path, config.sha256).items()}
     names = sorted({name.rpartition(".")[0] for name in stored})

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uwaga.checkpoints.adapter import CONFIG as ADAPTER
 from uwaga.checkpoints.alignment_head import HEAD_FILE, read_head
 from uwaga.checkpoints.card import CARD, README
 from uwaga.checkpoints.formats.uwaga.names import (
+    ADAPTER,
     CONFIG,
     FORMAT,
     INT4_FORMAT,

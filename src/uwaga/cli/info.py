@@ -44,12 +44,13 @@ def info(model: ModelName = None, as_json: AsJson = False) -> None:
 
         uwaga info facebook/nllb-200-distilled-600M --json | jq '.languages.target'
     """
-    from uwaga.checkpoints.adapter import CONFIG, read_adapter
+    from uwaga.checkpoints.adapter import read_adapter
+    from uwaga.checkpoints.formats.uwaga.names import ADAPTER
     from uwaga.checkpoints.registry import describe
     from uwaga.library.hub import find_model
 
     path = find_model(model)
-    if (path / CONFIG).is_file():
+    if (path / ADAPTER).is_file():
         adapter = read_adapter(path)
         values, rows = adapter.to_dict(), _adapter_rows(adapter)
     else:

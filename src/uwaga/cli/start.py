@@ -7,8 +7,10 @@ import os
 import sys
 from types import ModuleType
 
-GC_THRESHOLD = 50_000
-"""Net allocations before a garbage collection; importing what a translation needs makes nearly as many."""
+GC_THRESHOLD = 100_000
+"""Net allocations before a garbage collection; a translation, with its imports, makes 56,000."""
+STACK_SLOTS = 100_000
+"""Number of values for which the stack of Python frames has room from the start, 800 kB."""
 
 
 def start() -> None:
@@ -21,6 +23,9 @@ def start() -> None:
     no_plugins = ModuleType("pydantic.plugin._loader")
     no_plugins.get_plugins = tuple  # type: ignore[attr-defined]
     sys.modules.setdefault(no_plugins.__name__, no_plugins)
+    # The threads of numpy's OpenBLAS busy-wait for 2 ** 26 cycles when numpy is imported and after each
+    # product. 2 ** 16 are enough for one product after another.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
     gc.disable()
     from uwaga.cli.main import main
 
@@ -28,6 +33,9 @@ def start() -> None:
     gc.set_threshold(GC_THRESHOLD)
     gc.enable()
     try:
+        # CPython allocates frames in chunks of 16 kB. A loop at the end of a chunk would map and unmap the
+        # next one in each call; all frames above this one are in the same large chunk.
+        main.__code__ = main.__code__.replace(co_stacksize=STACK_SLOTS)
         main()
     finally:
         gc.freeze()  # avoids another collection at exit

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from uwaga import __version__, errors
 from uwaga.checkpoints import registry as formats
-from uwaga.checkpoints.adapter import CONFIG
+from uwaga.checkpoints.formats.uwaga.names import ADAPTER
 from uwaga.errors import ModelError, SettingsError, UwagaError
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, SearchOverrides
@@ -177,7 +177,7 @@ class TranslationSpec:
         return {
             "adapter": None
             if adapter is None
-            else file_sha256(Path(adapter) / CONFIG),  # contains the SHA-256 of the weights
+            else file_sha256(Path(adapter) / ADAPTER),  # contains the SHA-256 of the weights
             "shortlist": file_sha256(self.load.shortlist),
             "glossary": file_sha256(self.glossary),
             "memory": memory_sha256(self.memory),

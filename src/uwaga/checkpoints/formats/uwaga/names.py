@@ -16,6 +16,8 @@ INT4_FORMAT = "uwaga int4 model"
 """Name of the int4 format."""
 SOURCE = "source.spm"
 TARGET = "target.spm"
+ADAPTER = "adapter.json"
+"""The configuration in the folder of an adapter."""
 FILES = frozenset({CONFIG, WEIGHTS, SOURCE, TARGET, CARD, HEAD_FILE})
 
 BUNDLED = Path(__file__).resolve().parents[3] / "bundled"
