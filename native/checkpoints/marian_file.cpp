@@ -8,6 +8,7 @@
 #include "checkpoints/folders.h"
 #include "files/lexical_checksum.h"
 #include "search/sentence_search.h"
+#include "text/affixes.h"
 
 namespace uwaga {
 
@@ -18,25 +19,11 @@ constexpr std::string_view embeddings = "Wemb";
 constexpr uint64_t max_tensors = 1 << 16, max_name_bytes = 1 << 10, max_axes = 8, max_padding = 1 << 16;
 constexpr uint64_t max_header_bytes = 1 << 20;
 constexpr int64_t default_max_length = 1024;  // Marian has no limit
-constexpr int64_t max_layers = 4096, max_size = int64_t{1} << 24;
-constexpr const char* epsilon = "1e-6";  // added to the variance by layerNorm of src/layers/generic.h
-constexpr float absent_logit = -1e4f;    // the logit of tokens that Marian does not have
-
-bool ends_with(std::string_view name, std::string_view suffix) {
-    return name.size() >= suffix.size() && name.substr(name.size() - suffix.size()) == suffix;
-}
-bool starts_with(std::string_view name, std::string_view prefix) {
-    return name.substr(0, prefix.size()) == prefix;
-}
+constexpr const char* epsilon = "1e-6";       // added to the variance by layerNorm of src/layers/generic.h
+constexpr float absent_logit = -1e4f;         // the logit of tokens that Marian does not have
 
 template <class Number>
-Number read_number(const char* bytes) {
-    Number value;
-    std::memcpy(&value, bytes, sizeof value);
-    return value;
-}
-template <class Number>
-Number read_number(const ReadBytes& read, uint64_t start) {
+Number read_number_at(const ReadBytes& read, uint64_t start) {
     char bytes[sizeof(Number)];
     read(start, sizeof bytes, bytes);
     return read_number<Number>(bytes);
@@ -180,7 +167,7 @@ class HeaderReader {
 
     void set_multiplier(const std::string& name, MarianTensor& tensor, const ReadBytes& read) const {
         const auto count = static_cast<uint64_t>(tensor.size());
-        tensor.multiplier = read_number<float>(
+        tensor.multiplier = read_number_at<float>(
             read, tensor.start + count * (tensor.kind == MarianTensor::Kind::quantised8 ? 1 : 2));
         if (!(std::isfinite(tensor.multiplier) && tensor.multiplier > 0))
             refuse(quoted(name) + " was multiplied by " + std::to_string(tensor.multiplier) +
@@ -432,10 +419,10 @@ void MarianFile::check_multipliers(const ReadBytes& read) const {
                        ", not that of one number");
             // That of the embeddings is stored quantised, as 127.
             const double value = tensor.kind == Kind::quantised8
-                                     ? read_number<int8_t>(read, tensor.start) * tensor.scale()
+                                     ? read_number_at<int8_t>(read, tensor.start) * tensor.scale()
                                  : tensor.kind == Kind::quantised16
-                                     ? read_number<int16_t>(read, tensor.start) * tensor.scale()
-                                 : tensor.kind == Kind::f32 ? read_number<float>(read, tensor.start)
+                                     ? read_number_at<int16_t>(read, tensor.start) * tensor.scale()
+                                 : tensor.kind == Kind::f32 ? read_number_at<float>(read, tensor.start)
                                                             : 0.0;
             if (!(std::isfinite(value) && value > 0))
                 refuse(quoted(name) + " holds " + std::to_string(value) + ", which multiplies nothing");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <string>
@@ -13,6 +14,14 @@
 #include "checkpoints/model_files.h"
 
 namespace uwaga {
+
+// The number at any address.
+template <class Number>
+Number read_number(const char* bytes) {
+    Number value;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+}
 
 constexpr std::string_view marian_settings_name = "special:model.yml";
 

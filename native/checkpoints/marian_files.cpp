@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "checkpoints/failure.h"
+#include "text/affixes.h"
 
 namespace uwaga {
 
@@ -12,12 +13,6 @@ namespace {
 using Names = std::vector<std::string>;
 using Matches = bool (*)(std::string_view name);
 
-bool ends_with(std::string_view name, std::string_view suffix) {
-    return name.size() >= suffix.size() && name.substr(name.size() - suffix.size()) == suffix;
-}
-bool starts_with(std::string_view name, std::string_view prefix) {
-    return name.substr(0, prefix.size()) == prefix;
-}
 bool is_vocabulary(std::string_view name) { return ends_with(name, ".yml") || ends_with(name, ".spm"); }
 // *.SIDE.vocab.yml, SIDEvocab*.yml, and the same with .spm
 bool is_vocabulary_of(std::string_view name, std::string_view side) {

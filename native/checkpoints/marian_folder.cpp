@@ -9,23 +9,13 @@
 #include "checkpoints/marian_files.h"
 #include "checkpoints/packer.h"
 #include "files/yaml.h"
+#include "text/affixes.h"
 
 namespace uwaga {
 
 namespace {
 
 constexpr std::size_t max_settings_bytes = std::size_t{1} << 20;
-
-bool ends_with(std::string_view name, std::string_view suffix) {
-    return name.size() >= suffix.size() && name.substr(name.size() - suffix.size()) == suffix;
-}
-
-template <class Number>
-Number read_number(const char* bytes) {
-    Number value;
-    std::memcpy(&value, bytes, sizeof value);
-    return value;
-}
 
 class MarianWeights final : public StoredWeights {
   public:

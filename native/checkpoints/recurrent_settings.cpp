@@ -12,8 +12,6 @@ namespace {
 using Name = RecurrentSettings::ScoreName;
 using Products = std::vector<Product>;
 
-constexpr int64_t max_width = int64_t{1} << 24;
-constexpr int64_t max_layers = 4096;  // layers of a side
 constexpr std::array<std::string_view, 5> families{"cho", "sutskever", "bahdanau", "luong", "gnmt"};
 
 void read_score(Fields& fields, RecurrentSettings& s) {
@@ -33,7 +31,7 @@ void read_score(Fields& fields, RecurrentSettings& s) {
 
 void read_luong(Fields& fields, RecurrentSettings& s) {
     s.locality = static_cast<Locality>(fields.choice("attention", {"global", "local-m", "local-p"}));
-    if (fields.has("window")) s.window = fields.integer("window", 1, max_width);
+    if (fields.has("window")) s.window = fields.integer("window", 1, max_size);
     if ((s.locality == Locality::global) != (s.window == 0))
         fields.refuse("window", "belongs to local attention, which needs it");
     s.input_feeding = fields.boolean("input_feeding", true);
@@ -166,15 +164,15 @@ RecurrentSettings read_recurrent(Fields& fields, const std::string& family) {
                                       : s.family == Family::cho      ? 100
                                       : s.family == Family::bahdanau ? 620
                                                                      : 1000;
-    s.embedding = fields.integer("embedding", 1, max_width, default_embedding);
-    s.hidden = s.features = fields.integer("hidden", 1, max_width, gnmt ? 1024 : 1000);
-    s.max_length = fields.integer("max_length", 1, max_width, 512);
+    s.embedding = fields.integer("embedding", 1, max_size, default_embedding);
+    s.hidden = s.features = fields.integer("hidden", 1, max_size, gnmt ? 1024 : 1000);
+    s.max_length = fields.integer("max_length", 1, max_size, 512);
     s.tie = std::array{Tie::none, Tie::decoder,
                        Tie::all}[static_cast<std::size_t>(fields.choice("tie", {"none", "decoder", "all"}))];
     s.bidirectional = gnmt || s.family == Family::bahdanau;
     fields.ignore({"dropout", "variational"});
     if (gru) {
-        s.features = fields.integer("read_out", 1, max_width, 500);
+        s.features = fields.integer("read_out", 1, max_size, 500);
         s.paper_gru = fields.choice("gru", {"paper", "fused"}) == 0;
     } else if (gnmt) {
         s.encoder_layers = fields.integer("encoder_layers", 2, max_layers, 8);

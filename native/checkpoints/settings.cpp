@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "text/affixes.h"
+
 namespace uwaga {
 
 namespace {
 
-constexpr int64_t max_size = int64_t{1} << 24;       // of any axis
 constexpr int64_t max_positions = int64_t{1} << 24;  // numbers of a table of positions
-constexpr int64_t max_layers = 4096;
 
 void read_transformer(Fields& fields, Settings& s) {
     s.encoder_layers = fields.integer("encoder_layers", 1, max_layers, 6);
@@ -61,10 +61,6 @@ void read_decoder_only(Fields& fields, Settings& s) {
 int64_t width_of_heads(const Fields& fields, int64_t width, int64_t heads) {
     if (width % heads) fields.refuse("width", "is not a multiple of the heads");
     return width / heads;
-}
-
-bool ends_with(std::string_view name, std::string_view suffix) {
-    return name.size() >= suffix.size() && name.substr(name.size() - suffix.size()) == suffix;
 }
 
 using Products = std::vector<Product>;

@@ -13,6 +13,9 @@
 
 namespace uwaga {
 
+constexpr int64_t max_layers = 4096;            // layers of a side
+constexpr int64_t max_size = int64_t{1} << 24;  // any size, such as the number of tokens
+
 enum class Tie { all, none, embeddings, decoder };
 enum class PositionKind { sinusoidal, learned, relative };
 

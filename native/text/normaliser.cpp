@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "text/affixes.h"
 #include "text/utf8.h"
 
 namespace uwaga {
@@ -16,10 +17,6 @@ uint32_t value_of(uint32_t unit) { return unit & 0x7fffffffu; }
 // A value has the highest bit, and equals no byte.
 uint32_t label_of(uint32_t unit) { return unit & 0x800000ffu; }
 uint32_t offset_of(uint32_t unit) { return unit >> 10 << ((unit & 0x200u) >> 6); }
-
-bool ends_with(std::string_view text, std::string_view suffix) {
-    return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
-}
 
 }  // namespace
 
