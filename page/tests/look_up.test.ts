@@ -19,6 +19,6 @@ test("a translation that matches no sentence has all look-ups, with or without a
 test("a piece is described with its numbers", () => {
   assert.equal(
     describeLookUp(lookUp("▁Tag")),
-    "Tag: the nearest remembered piece is Herr, distance / radius 1.18, weight λ 0.50. Probability by the model alone 66%, with the memory 90%.",
+    "Tag: the nearest remembered piece is Herr, distance / radius 1.18, weight λ 0.50. Probability by the model alone: 66%; with the memory: 90%.",
   );
 });

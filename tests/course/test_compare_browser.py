@@ -147,7 +147,7 @@ def test_training_frames_selected_by_keyboard_show_recorded_weights(browser, tra
     assert slider.get_attribute("aria-valuetext") == f"update {update}"
     status = frames.locator("p[role=status]").inner_text()
     assert f"Update {update}: loss {run['loss'][9]:g}" in status
-    assert f"{round(100 * run['views']['mean']['linked'][9])} % of the pieces" in status
+    assert f"{round(100 * run['views']['mean']['linked'][9])}% of the pieces" in status
     frames.locator("summary").first.click()
     cells = (
         frames.locator("details")

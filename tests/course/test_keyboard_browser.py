@@ -137,7 +137,7 @@ def test_laboratory_views_are_operated_by_keyboard(page):
     assert page.evaluate(FOCUSED_ELEMENT)["name"] == "button Compare"
     keys.press("Home")
     arrow_to(page, "Step by step")
-    tab_to(page, "^button One step further$")
+    tab_to(page, "^button One step forward$")
     keys.press("Enter")
     page.wait_for_selector(".lab-steps li:nth-child(2) [aria-expanded=true]")
     tab_to(page, "^button reads ")

@@ -243,7 +243,7 @@ def test_selected_step_highlights_its_path_in_the_drawing(browser, site, transla
       tokens: [...document.querySelectorAll(".decoder .writes")].map((token) => token.dataset.state),
       marked: document.querySelectorAll(".lab-row.decoder .lab-cells rect.now").length,
     })"""
-    forward, back = (page.get_by_role("button", name=name) for name in ("One step further", "One step back"))
+    forward, back = (page.get_by_role("button", name=name) for name in ("One step forward", "One step back"))
     assert page.evaluate(states)["rows"] == ["", ""]
     assert back.is_disabled()
     for step in range(1, count + 1):

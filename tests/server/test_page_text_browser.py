@@ -537,9 +537,9 @@ def test_languages_are_detected_selected_and_swapped(browser, server):
         page.locator("#to").select_option("ar")
         swap = page.get_by_role("button", name="Swap languages")
         expect(swap).to_be_disabled()
-        expect(swap).to_have_attribute("title", "There is no model from Arabic to English")
+        expect(swap).to_have_attribute("title", "There is no model from Arabic to English.")
         swap.press("Enter")
-        expect(page.get_by_role("alert")).to_have_text("There is no model from Arabic to English")
+        expect(page.get_by_role("alert")).to_have_text("There is no model from Arabic to English.")
         page.reload()
         expect_languages(page, "en", "ar")
 
@@ -573,7 +573,7 @@ def test_progress_of_a_long_translation_is_shown(page, translator):
     )
     expect(progress).to_be_visible()
     expect(progress).to_have_js_property("position", -1)  # no share is known yet
-    expect(announced).to_have_text(re.compile(r"^Translating for \d+ s$"))
+    expect(announced).to_have_text(re.compile(r"^Translating: \d+ s so far$"))
     positions = []
     while page.locator(".output[aria-busy=true]").count():
         eventually(page, lambda: held or page.locator(".output[aria-busy=false]").count())
