@@ -43,7 +43,7 @@ test("the preferred language is the first supported one of the browser, or Engli
   assert.equal(preferredLanguage(["fr-FR", "zh-TW", "de"]), "zh");
   assert.equal(preferredLanguage(["fr", "constructor"]), "en");
   setLanguage("de");
-  assert.equal(say("errorBusy", { seconds: 3 }), "Der Server ist ausgelastet. Er wird in 3 Sekunden noch einmal gefragt.");
+  assert.equal(say("errorBusy", { seconds: 3 }), "Der Server ist ausgelastet. Die Seite versucht es in 3 Sekunden noch einmal.");
   setLanguage("en");
 });
 
