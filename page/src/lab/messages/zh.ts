@@ -31,7 +31,7 @@ export const messages: Messages = {
   labTooLarge: "图片对此浏览器来说太大。",
 
   stepsIntro: "每一步，解码器读入前一个子词，并给整个词表打分。选择一步，看看缓存里有什么，以及每个头关注哪里。",
-  stepsCached: "第 {step} 步：缓存中有 {source} 个源句子词和 {target} 个先前的目标子词的键与值；每个矩阵新增一行。",
+  stepsCached: "第 {step} 步：缓存中有源句的 {source} 个子词和目标句先前的 {target} 个子词的键与值；每个矩阵新增一行。",
   stepsHeads: "第 {step} 步的交叉注意力，每个头一行（层.头）",
 
   numbersHead: "头",
@@ -230,7 +230,7 @@ export const messages: Messages = {
   compareLonger: "加长句子",
   compareShorter: "缩短句子",
   comparePicture: "{model} 的注意力：行是目标句，列是源句",
-  compareNone: "没有矩阵：这个解码器不能回头看。它在每一步都读同一个向量，这个向量代表全部 {count} 个源句子词。",
+  compareNone: "没有矩阵：这个解码器不能回头看。它在每一步都读同一个向量，这个向量代表源句的全部 {count} 个子词。",
 
   framesUpdate: "更新次数",
   framesSentence: "句子",
@@ -284,12 +284,12 @@ export const messages: Messages = {
   exerciseRecapWrong: "你的预测：{choice} ✗ 现在还这样想吗？",
   exerciseProgram: "你的程序",
   exerciseRun: "运行",
-  exerciseRunLoad: "运行（载入 Python 一次，{size} MB）",
+  exerciseRunLoad: "运行（首次需加载 Python，{size} MB）",
   exerciseStop: "停止",
   exerciseAgain: "重新开始",
   exerciseOutput: "程序的输出",
   exerciseTab: "书写时按 Tab 缩进；先按 Esc 再按 Tab 离开编辑框。按 Ctrl+Enter 运行程序。",
-  exerciseLoading: "正在载入 Python……",
+  exerciseLoading: "正在加载 Python……",
   exerciseRunning: "正在运行……",
   exerciseSlow: "运行超过了 {seconds} 秒，已被停止。",
   exerciseEnded: "程序自己结束了，状态为 {status}。",
