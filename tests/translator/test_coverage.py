@@ -10,7 +10,8 @@ import uwaga
 from uwaga.alignment.piece_alignment import PieceAlignment
 from uwaga.errors import SettingsError
 from uwaga.languages.function_words import function_words
-from uwaga.results.coverage import combine_coverage, differing_numbers
+from uwaga.languages.numbers import differing_numbers
+from uwaga.results.coverage import combine_coverage
 from uwaga.results.translation import Coverage, Hypothesis, WordAlignment
 from uwaga.translator.additions import find_added_brackets, find_added_words
 from uwaga.translator.checks import UNFAMILIAR_TEXT
@@ -81,11 +82,58 @@ def test_numbers_are_compared_by_value(source, target, missing, added):
     assert differing_numbers(source, target) == (missing, added)
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "missing"),
+    [
+        ("eighty people", "achtzig Leute", ()),
+        ("Eighty people", "acht Leute", ("Eighty",)),
+        ("twelve people", "zwanzig Leute", ("twelve",)),
+        ("eighty people", "8 Leute", ("eighty",)),
+        ("eighty people", "80 Leute", ()),
+        ("two hundred and five", "zweihundertfünf", ()),
+        ("two hundred and five", "zweihundertfünfzig", ("two hundred and five",)),
+        ("one of them, a hundred, a dozen, second", "sie", ()),
+        ("two of them", "beide", ()),
+        ("twelve eggs", "ein Dutzend Eier", ()),
+        ("an eighty-year-old man", "ein achtzigjähriger Mann", ()),
+        ("nineteen eighty-four", "1984", ()),
+        ("nineteen eighty-four", "neunzehnhundertvierundachtzig", ()),
+        ("nineteen eighty-four", "1948", ("nineteen eighty-four",)),
+        ("half past six", "halb sieben", ()),
+        ("half seven", "halb sieben", ()),
+        ("at ten-thirty", "um halb elf", ()),
+        ("at eleven at night", "um 23 Uhr", ()),
+        ("at eleven people", "23 Leute", ("eleven",)),
+        ("one and a half million", "1,5 Millionen", ()),
+        ("two billion people", "zwei Milliarden Menschen", ()),
+        ("two billion people", "zwei Billionen Menschen", ("two billion",)),
+        ("seventy thousand cars", "siebentausend Autos", ("seventy thousand",)),
+        ("two million people", "2 Millionen Menschen", ()),
+        ("ten miles", "sechzehn Kilometer", ()),
+        ("ten miles", "sechs Meilen", ("ten",)),
+        ("cut in two", "durchgeschnitten", ()),
+        ("Six Flags", "die Firma Six Flags", ()),
+        ("thirteen people", "13 Leute", ()),
+    ],
+)
+def test_numbers_in_words_are_compared_by_value(source, target, missing):
+    assert differing_numbers(source, target, ("en", "de_DE"))[0] == missing
+
+
+def test_numbers_in_words_are_compared_only_between_languages_whose_words_are_known():
+    assert differing_numbers("eighty", "八十", ("en", "zh")) == ((), ())
+    assert differing_numbers("eighty", "acht") == ((), ())
+    assert differing_numbers("80 Leute, 13", "eighty people, thirteen", ("de", "en")) == ((), ())
+    assert differing_numbers("eighty", "80", ("en", "zh")) == ((), ())
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("part", ["1", "1 ", "1,", "000", "IV ", "1 000", "7 1", "1 mil ", "1k"])
+@pytest.mark.parametrize(
+    "part", ["1", "1 ", "1,", "000", "IV ", "1 000", "7 1", "1 mil ", "1k", "two ", "meter", "ninety-two, "]
+)
 def test_comparison_of_numbers_takes_linear_time(part):
     def compare(text):
-        differing_numbers(text + "1", text + " 77")
+        differing_numbers(text + "1", text + " 77", ("en", "de"))
 
     assert growth(compare, part * 4_000, part * 16_000, limit=3, attempts=8) < 3
 
@@ -196,6 +244,16 @@ def test_missing_numbers_are_reported_without_the_coverage_option(bundled):
         assert "number missing from the translation: '1,250,000'" in translation.warnings
     page = bundled.translate(f"<p>{number}</p>", format="html")
     assert any("'1,250,000'" in warning for warning in page.warnings)
+
+
+@pytest.mark.parametrize("coverage", [False, True])
+def test_missing_numbers_in_words_are_reported(bundled, coverage):
+    text = "He sold seventy thousand cars."
+    translation = bundled.translate(text, coverage=coverage)
+    assert "siebzigtausend" not in translation.text  # otherwise the sentence no longer tests anything
+    assert "number missing from the translation: 'seventy thousand'" in translation.warnings
+    page = bundled.translate(f"<p>{text}</p>", format="html")
+    assert any("'seventy thousand'" in warning for warning in page.warnings)
 
 
 @pytest.mark.parametrize("coverage", [True, "unaligned"])

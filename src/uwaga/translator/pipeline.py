@@ -52,10 +52,10 @@ def inline_pipeline(plan: Plan) -> Layer:
     layer: Layer = Chain(plan.stages)
     layer = Tags(layer, plan.can_align)
     layer = Placeholders(layer, plan.can_align)
-    source, target = plan.stages[0].model.languages[0], plan.stages[-1].model.languages[1]
+    languages = plan.stages[0].model.languages[0], plan.stages[-1].model.languages[1]
     if plan.placeholders is not None:
-        layer = Characters(layer, plan.stages[0].model.characters, (source, target))
-    layer = DifferenceWarnings(layer, target)
+        layer = Characters(layer, plan.stages[0].model.characters, languages)
+    layer = DifferenceWarnings(layer, languages)
     if plan.placeholders is not None:
         layer = Messages(layer, plan.placeholders)
     if plan.memory is not None:

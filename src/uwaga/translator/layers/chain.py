@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from uwaga.languages.number_words import find_numbers
 from uwaga.results.coverage import combine_coverage
 from uwaga.results.translation import Translation
 from uwaga.scheduling.call_context import while_active
@@ -16,7 +17,7 @@ from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Text
 
 COMPARED_CHARACTER = re.compile(r"[\d()\[\]（）［］¢-©®-±¶×÷†-•‰\u20a0-\u2bff\U0001f000-\U0001faff]")
-"""A digit, a bracket or a sign; a text without such characters is not compared with its translation."""
+"""A digit, a bracket or a sign; texts without these and without numbers in words are not compared."""
 
 
 class Chain:
@@ -47,20 +48,24 @@ class Chain:
                 passages = [steps[-1].passage for steps in steps_by_text.values()]
                 translate_passages(stage, passages)
                 if self._add_warnings:
-                    _add_difference_warnings(passages, stage.model.languages[1])
+                    _add_difference_warnings(passages, stage.model.languages)
             for text, steps in steps_by_text.items():
                 text.translation = steps[0].passage.result if len(steps) == 1 else _join_steps(steps)
 
 
-def _add_difference_warnings(passages: Sequence[Passage], language: str) -> None:
+def _add_difference_warnings(passages: Sequence[Passage], languages: tuple[str, str]) -> None:
     """Add warnings about differing numbers, brackets and signs to the translations of passages."""
     for passage in passages:
-        if COMPARED_CHARACTER.search(passage.text) or COMPARED_CHARACTER.search(passage.result.text):
+        if (
+            COMPARED_CHARACTER.search(passage.text)
+            or COMPARED_CHARACTER.search(passage.result.text)
+            or find_numbers(passage.text, languages[0])
+        ):
             from uwaga.translator.layers.differences import (
                 with_difference_warnings,  # not before it is needed
             )
 
-            passage.translation = with_difference_warnings(passage.result, language)
+            passage.translation = with_difference_warnings(passage.result, languages)
 
 
 class _Step(NamedTuple):

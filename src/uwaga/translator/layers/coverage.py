@@ -19,7 +19,7 @@ import numpy as np
 
 from uwaga.languages.codes import base_language
 from uwaga.languages.function_words import function_words
-from uwaga.results.coverage import differing_numbers, is_small_number
+from uwaga.languages.numbers import differing_numbers, is_small_number
 from uwaga.results.translation import Coverage, Span
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.plan import Stage
@@ -88,7 +88,7 @@ def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
             omitted[word.passage].append(word)
     for passage in passages:
         result = passage.result
-        missing_numbers, added_numbers = differing_numbers(result.source, result.text)
+        missing_numbers, added_numbers = differing_numbers(result.source, result.text, stage.model.languages)
         omitted_words = tuple(word.text for word in omitted[passage])
         spans = tuple(word.span for word in omitted[passage])
         coverage = Coverage(omitted_words, missing_numbers, added_numbers, spans)

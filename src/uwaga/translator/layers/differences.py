@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from uwaga.languages.codes import base_language
-from uwaga.results.coverage import differing_numbers
+from uwaga.languages.numbers import differing_numbers
 from uwaga.results.translation import Coverage, Translation
 from uwaga.translator.additions import find_added_brackets, find_added_words
 from uwaga.translator.text import Layer, Text
@@ -34,26 +34,26 @@ class DifferenceWarnings:
 
     Args:
         layer: the next layer.
-        language: the code of the target language.
+        languages: the codes of the source and target languages.
     """
 
-    def __init__(self, layer: Layer, language: str) -> None:
-        self._layer, self._language = layer, language
+    def __init__(self, layer: Layer, languages: tuple[str, str]) -> None:
+        self._layer, self._languages = layer, languages
 
     def translate(self, texts: Sequence[Text]) -> None:
         self._layer.translate(texts)
         for text in texts:
-            text.translation = with_difference_warnings(text.result, self._language)
+            text.translation = with_difference_warnings(text.result, self._languages)
 
 
-def with_difference_warnings(translation: Translation, language: str) -> Translation:
+def with_difference_warnings(translation: Translation, languages: tuple[str, str]) -> Translation:
     """Return a translation with warnings about differences from its source.
 
     Numbers are not compared again if the coverage of the translation reports them.
 
     Args:
         translation: the translation.
-        language: the code of the target language.
+        languages: the codes of the source and target languages.
     """
     source, target, warnings = translation.source, translation.text, tuple[str, ...]()
     if source == target:
@@ -64,9 +64,9 @@ def with_difference_warnings(translation: Translation, language: str) -> Transla
         if not any(sign in warning for warning in translation.warnings)
     ]
     if translation.coverage is None:
-        warnings = Coverage((), *differing_numbers(source, target)).warnings
+        warnings = Coverage((), *differing_numbers(source, target, languages)).warnings
     terms = [term.target for term in translation.terms if term.applied]
-    words = find_added_words(source, target, base_language(language), translation.alignment, terms)
+    words = find_added_words(source, target, base_language(languages[1]), translation.alignment, terms)
     brackets = find_added_brackets(source, target, terms)
     added_parts = [*brackets, *(word for word in words if not any(word in part for part in brackets))]
     if lost_signs:
