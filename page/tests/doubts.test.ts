@@ -34,6 +34,13 @@ test("warnings are found at the words that they quote", () => {
   ]);
 });
 
+test("numbers in words are marked where they are, not in longer words", () => {
+  const source = "Fourteen men, twenty-five dogs, four cats";
+  const warnings = ["number missing from the translation: 'twenty-five', 'four'"];
+  const doubts = doubtsOf({ source, translation: { text: "Vierzehn Männer, Hunde, Katzen", warnings } }, "de");
+  assert.deepEqual(doubts.map(({ span, reason }) => [source.slice(...span), reason]), [["twenty-five", "doubtNumberMissing"], ["four", "doubtNumberMissing"]]);
+});
+
 test("each omitted word is marked where it is, also if the text repeats it", () => {
   const source = "😀 He sees. She sees and sees. 24 or 24,000 or 24.";
   const quotes = (translation: Omit<ServerTranslation, "text">) =>
