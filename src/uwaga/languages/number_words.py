@@ -6,8 +6,8 @@ The words are those of the rules of the CLDR for spelling numbers out, with thei
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from uwaga.languages.codes import base_language
@@ -299,23 +299,62 @@ class NumberWords(NamedTuple):
     parts: tuple[int, ...] = ()
 
 
-class _Vocabulary(NamedTuple):
-    """The number words of a language.
+class _Vocabulary:
+    """The number words of a language; patterns are compiled when they are first needed.
 
-    ``number`` matches a word that is a number or a part of one, ``beginning`` also the beginning of a longer
-    word, and ``part`` each part of such a word. ``values`` has the values of parts. ``other`` matches the
-    beginnings of other words that may stand for numbers, whose values are ``others``.
+    ``values`` has the values of the parts of numbers, and ``others`` those of the beginnings of other words
+    that may stand for numbers.
     """
 
-    language: str
-    values: Mapping[str, int]
-    others: Mapping[str, int]
-    number: re.Pattern[str]
-    beginning: re.Pattern[str]
-    part: re.Pattern[str]
-    other: re.Pattern[str]
-    fraction: re.Pattern[str]
-    idiom: re.Pattern[str]
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self.values, self.others = dict[str, int](), dict[str, int]()
+        for line in NUMBER_WORDS[language].strip().splitlines():
+            value, _, words = line.strip().partition(" ")
+            forms, _, beginnings = words.partition("|")
+            self.values |= dict.fromkeys(forms.split(), int(value))
+            self.others |= dict.fromkeys(beginnings.split(), int(value))
+        part = _alternatives(self.values)
+        self._number = f"(?:{part})"
+        self._part = part
+        if language == "de":
+            self.values["und"] = 0
+            self._number += f"(?:(?:und)?(?:{part})){{,{MAX_PARTS}}}"
+            self._part += "|und"
+
+    @cached_property
+    def number(self) -> re.Pattern[str]:
+        """A word that is a number or a part of one."""
+        return re.compile(rf"\b{self._number}\b")
+
+    @cached_property
+    def beginning(self) -> re.Pattern[str]:
+        """A number, or the beginning of a longer word that is one."""
+        return re.compile(rf"\b{self._number}")
+
+    @cached_property
+    def part(self) -> re.Pattern[str]:
+        """A part of a word that :attr:`number` or :attr:`beginning` matches."""
+        return re.compile(self._part)
+
+    @cached_property
+    def other(self) -> re.Pattern[str]:
+        """The beginning of another word that may stand for a number."""
+        return re.compile(rf"\b(?:{_alternatives(self.others)})")
+
+    @cached_property
+    def fraction(self) -> re.Pattern[str]:
+        """A word for a fraction."""
+        return re.compile(rf"\b(?:{FRACTIONS[self.language]})\b", re.IGNORECASE)
+
+    @cached_property
+    def idiom(self) -> re.Pattern[str]:
+        """A phrase whose number translations need not express."""
+        return re.compile(rf"\b(?:{IDIOMS[self.language]})\b")
+
+
+def _alternatives(words: Iterable[str]) -> str:
+    return "|".join(sorted(words, key=len, reverse=True))
 
 
 class _Partial(NamedTuple):
@@ -488,27 +527,4 @@ def _lower(text: str) -> str:
 @lru_cache(maxsize=64)
 def _vocabulary(code: str) -> _Vocabulary | None:
     language = base_language(code)
-    if language not in NUMBER_WORDS:
-        return None
-    values, others = dict[str, int](), dict[str, int]()
-    for line in NUMBER_WORDS[language].strip().splitlines():
-        value, _, words = line.strip().partition(" ")
-        forms, _, beginnings = words.partition("|")
-        values |= dict.fromkeys(forms.split(), int(value))
-        others |= dict.fromkeys(beginnings.split(), int(value))
-    part, other = ("|".join(sorted(words, key=len, reverse=True)) for words in (values, others))
-    number = f"(?:{part})"
-    if language == "de":
-        values["und"] = 0
-        number, part = f"{number}(?:(?:und)?{number}){{,{MAX_PARTS}}}", f"{part}|und"
-    return _Vocabulary(
-        language,
-        values,
-        others,
-        number=re.compile(rf"\b{number}\b"),
-        beginning=re.compile(rf"\b{number}"),
-        part=re.compile(part),
-        other=re.compile(rf"\b(?:{other})"),
-        fraction=re.compile(rf"\b(?:{FRACTIONS[language]})\b", re.IGNORECASE),
-        idiom=re.compile(rf"\b(?:{IDIOMS[language]})\b"),
-    )
+    return _Vocabulary(language) if language in NUMBER_WORDS else None
