@@ -81,6 +81,21 @@ def test_split_sentences_option_controls_splitting(client, translator):
         assert result.text == expected.text
 
 
+@pytest.mark.parametrize("option", [None, "0", "1", "nonewlines"])
+@pytest.mark.parametrize("preserve_formatting", [False, True])
+def test_all_characters_of_the_source_text_are_billed(client, option: str | None, preserve_formatting: bool):
+    """https://support.deepl.com/hc/en-us/articles/360020685720: line feeds count as characters."""
+    text = "A man sleeps.\r\nA dog.\r\n"
+    result = client.translate_text(
+        text,
+        source_lang="EN",
+        target_lang="DE",
+        split_sentences=option,
+        preserve_formatting=preserve_formatting,
+    )
+    assert result.billed_characters == len(text)
+
+
 def test_preserve_formatting_option_keeps_spaces_and_line_breaks(client):
     text = "  A man sleeps\n\n\tI want to buy a car.  "
     options = {"source_lang": "EN", "target_lang": "DE"}

@@ -248,12 +248,12 @@ def _translation_response(
 ) -> dict[str, object]:
     """Return a translation as a JSON object in DeepL's format."""
     translation = translated.translation.text
-    preserves_formatting = fields.preserve_formatting and fields.tag_handling is None
-    if preserves_formatting and fields.split_sentences not in (None, "1"):
-        text = join_lines(text)
+    if fields.preserve_formatting and fields.tag_handling is None:
+        source = text if fields.split_sentences in (None, "1") else join_lines(text)
+        translation = restore_formatting(source, translation)
     content: dict[str, object] = {
         "detected_source_language": deepl_code(translated.source),
-        "text": restore_formatting(text, translation) if preserves_formatting else translation,
+        "text": translation,
     }
     if fields.show_billed_characters:
         content["billed_characters"] = len(text)
