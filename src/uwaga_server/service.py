@@ -179,9 +179,21 @@ class Service:
         return TextAnswer(texts, ", ".join(dict.fromkeys(model for _, model in results if model)))
 
     async def stream(
-        self, request: Request, *, client: str = "", deadline: float | None = None
+        self,
+        request: Request,
+        *,
+        client: str = "",
+        deadline: float | None = None,
+        on_truncated: Callable[[], object] | None = None,
     ) -> AsyncGenerator[str, None]:
-        """Translate a text greedily and yield the translation in pieces; with a glossary, in one piece."""
+        """Translate a text greedily and yield the translation in pieces; with a glossary, in one piece.
+
+        Args:
+            request: the text, as for :meth:`translate`.
+            client: the name of the client, for fair scheduling.
+            deadline: the time limit in seconds.
+            on_truncated: called after the last piece if a length limit truncated the translation.
+        """
         target = self.language(request.target or "", "target")
         [source] = await self.sources([request])
         if source is None:
@@ -193,7 +205,10 @@ class Service:
         route = self.route(source.code, target)
         async with self.pool.translator(route) as translator:
             stream = translator.run_stream(
-                _with_model_codes(request, route), client=client, deadline=deadline
+                _with_model_codes(request, route),
+                client=client,
+                deadline=deadline,
+                on_truncated=on_truncated,
             )
             with as_api_error():
                 async with aclosing(stream) as pieces:

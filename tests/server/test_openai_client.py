@@ -323,7 +323,7 @@ def test_error_during_a_stream_is_sent_as_an_event_before_the_end():
         async def send(message: dict[str, Any]) -> None:
             sent_messages.append(message)
 
-        await stream_completion(request, "uwaga", failing_pieces())(scope, request.receive, send)
+        await stream_completion(request, "uwaga", failing_pieces(), bool)(scope, request.receive, send)
         return sent_messages
 
     _, first, last, end = asyncio.run(messages())
@@ -388,6 +388,20 @@ def test_guide_samples_print_the_documented_output(server: RunningServer, capsys
     for program, output in samples:
         exec(compile(program.replace("http://127.0.0.1:5000", server.url), PAGE, "exec"), namespace)
         assert capsys.readouterr().out == output
+
+
+@pytest.mark.parametrize("include_usage", [False, True])
+@pytest.mark.parametrize("in_segments", [False, True])
+def test_finish_reason_of_a_truncated_translation_is_length(client, include_usage: bool, in_segments: bool):
+    text = "xkcd " * 30
+    segments = {"targetLanguage": "de", "segments": [{"id": 1, "text": text}]}
+    arguments = {"model": "en-de", "messages": user(json.dumps(segments) if in_segments else text)}
+    assert client.chat.completions.create(**arguments).choices[0].finish_reason == "length"
+    stream = client.chat.completions.create(
+        **arguments, stream=True, stream_options={"include_usage": include_usage}
+    )
+    *reasons, last = [choice.finish_reason for chunk in stream for choice in chunk.choices]
+    assert (set(reasons), last) == ({None}, "length")
 
 
 @pytest.mark.parametrize("model", ["en-de", "uwaga"])

@@ -14,6 +14,7 @@ import pytest
 from uwaga import AsyncTranslator, Translator
 from uwaga.errors import BusyError, CancelledRequestError, DataError, DeadlineError, SettingsError
 from uwaga.scheduling.batching_decoder import BatchingBeamSearch
+from uwaga.translator.request import Request
 
 TEXTS = ["A dog runs across the grass.", "Two men are cooking.", "A girl in a red dress.\n\nShe smiles.", ""]
 
@@ -42,6 +43,21 @@ def test_joined_stream_pieces_equal_the_translation(translator: Translator) -> N
             return "".join([piece async for piece in shared.stream(TEXTS[2])])
 
     assert asyncio.run(joined_stream()) == translator.translate(TEXTS[2], beam=1).text
+
+
+@pytest.mark.parametrize("max_length", [2, 99])
+def test_stream_reports_a_truncated_translation(translator: Translator, max_length: int) -> None:
+    request = Request(TEXTS[0], search={"beam": 1, "max_length": max_length})
+
+    async def is_truncated() -> bool:
+        truncated = asyncio.Event()
+        async with AsyncTranslator(translator) as shared:
+            async for _ in shared.run_stream(request, on_truncated=truncated.set):
+                assert not truncated.is_set()
+        return truncated.is_set()
+
+    [translation] = translator.run([request])
+    assert asyncio.run(is_truncated()) == translation.truncated == (max_length == 2)
 
 
 def test_errors_are_raised_in_the_caller(translator: Translator) -> None:

@@ -256,9 +256,20 @@ class AsyncTranslator:
         return self.run_stream(request, client=client, deadline=deadline)
 
     async def run_stream(
-        self, request: Request, *, client: str = "", deadline: float | None = None
+        self,
+        request: Request,
+        *,
+        client: str = "",
+        deadline: float | None = None,
+        on_truncated: Callable[[], object] | None = None,
     ) -> AsyncGenerator[str, None]:
         """Translate a request and yield its translation as it grows; see :meth:`stream`.
+
+        Args:
+            request: the request.
+            client: as for :meth:`translate`.
+            deadline: as for :meth:`translate`.
+            on_truncated: called after the last piece if a length limit truncated the translation.
 
         Raises:
             BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
@@ -270,15 +281,19 @@ class AsyncTranslator:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
-        def work(translator: Translator) -> None:
-            for piece in translator.run_stream(request):
-                send(piece)
+        def work(translator: Translator) -> bool:
+            translated_pieces = translator.run_stream(request)
+            while True:
+                try:
+                    send(next(translated_pieces))
+                except StopIteration as end:
+                    return bool(end.value)
 
         task = asyncio.ensure_future(
             self.call(work, client=client, deadline=deadline, long=len(request.text) >= MIN_LONG_CHARACTERS)
         )
 
-        def stop(task: asyncio.Task[None]) -> None:
+        def stop(task: asyncio.Task[bool]) -> None:
             pieces.put_nowait(None)
             if not task.cancelled():
                 task.exception()  # marks it as retrieved, even if no reader is left
@@ -287,7 +302,8 @@ class AsyncTranslator:
         try:
             while (piece := await pieces.get()) is not None:
                 yield piece
-            await task
+            if await task and on_truncated is not None:
+                on_truncated()
         finally:
             task.cancel()
 

@@ -5,6 +5,7 @@ The base URL ends with ``/openai/v1``, since ``/v1/models`` is already a path of
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -259,10 +260,10 @@ def _add_chat_route(routes: Routes, context: ServerContext) -> None:
             text, json_key = _text_request(body, system, message, pair)
             texts = [text]
             if body.stream and json_key is None:
-                count = partial(_translate_greedily, context, client, text) if body.streams_usage else None
-                return stream_completion(
-                    request, body.model, await _translation_pieces(context, client, text), count
-                )
+                truncated = asyncio.Event()
+                pieces = await _translation_pieces(context, client, text, truncated.set)
+                get_usage = partial(_greedy_usage, context, client, text) if body.streams_usage else None
+                return stream_completion(request, body.model, pieces, truncated.is_set, get_usage)
         else:
             context.check_size([segment.text for segment in segments.segments], "messages")
             texts = _segment_requests(segments, pair[0])
@@ -274,30 +275,32 @@ def _add_chat_route(routes: Routes, context: ServerContext) -> None:
             if json_key is not None:
                 content = json.dumps({json_key: content}, ensure_ascii=False)
         if body.stream:
-            count = partial(_wrap_answer, answer) if body.streams_usage else None
-            return stream_completion(request, body.model, _single_piece(content), count)
+            is_truncated = partial(_is_truncated, answer)
+            get_usage = partial(_answer_usage, answer) if body.streams_usage else None
+            return stream_completion(request, body.model, _single_piece(content), is_truncated, get_usage)
         return json_response(_completion(request, body.model, content, answer))
 
 
 async def _translation_pieces(
-    context: ServerContext, client: Client, text: TextRequest
+    context: ServerContext, client: Client, text: TextRequest, on_truncated: Callable[[], object]
 ) -> AsyncGenerator[str, None]:
     """Charge the client for a text, and return a generator of the pieces of its translation."""
     await context.charge_usage(client, context.charge(client, [text.text], "messages"))
     deadline = context.settings.limits.deadline
-    return context.service.stream(text, client=client.name, deadline=deadline)
+    return context.service.stream(text, client=client.name, deadline=deadline, on_truncated=on_truncated)
 
 
-async def _translate_greedily(context: ServerContext, client: Client, text: TextRequest) -> TextAnswer:
-    """Translate a text greedily, as a stream does, to count the tokens."""
+async def _greedy_usage(context: ServerContext, client: Client, text: TextRequest) -> dict[str, int]:
+    """Translate a text greedily, as a stream does, and return its token counts."""
     greedy = replace(text, search={"beam": 1})
-    return await context.service.translate(
+    answer = await context.service.translate(
         [greedy], client=client.name, deadline=context.settings.limits.deadline
     )
+    return _usage(answer)
 
 
-async def _wrap_answer(answer: TextAnswer) -> TextAnswer:
-    return answer
+async def _answer_usage(answer: TextAnswer) -> dict[str, int]:
+    return _usage(answer)
 
 
 def _check_options(body: ChatBody) -> None:
@@ -429,7 +432,7 @@ def _completion(request: Request, model: str, content: str, answer: TextAnswer) 
         "index": 0,
         "message": {"role": "assistant", "content": content, "refusal": None},
         "logprobs": None,
-        "finish_reason": _finish_reason(answer),
+        "finish_reason": _finish_reason(_is_truncated(answer)),
     }
     return {
         **_completion_head(request, "chat.completion", model),
@@ -438,8 +441,12 @@ def _completion(request: Request, model: str, content: str, answer: TextAnswer) 
     }
 
 
-def _finish_reason(answer: TextAnswer) -> str:
-    return "length" if any(translation.truncated for translation in answer.translations) else "stop"
+def _is_truncated(answer: TextAnswer) -> bool:
+    return any(translation.truncated for translation in answer.translations)
+
+
+def _finish_reason(is_truncated: bool) -> str:
+    return "length" if is_truncated else "stop"
 
 
 def _usage(answer: TextAnswer) -> dict[str, int]:
@@ -461,7 +468,8 @@ def stream_completion(
     request: Request,
     model: str,
     pieces: AsyncGenerator[str, None],
-    count: Callable[[], Awaitable[TextAnswer]] | None = None,
+    is_truncated: Callable[[], bool],
+    get_usage: Callable[[], Awaitable[dict[str, int]]] | None = None,
 ) -> EventStream:
     """Return a stream of chat completion chunks with the pieces of a translation.
 
@@ -469,11 +477,12 @@ def stream_completion(
         request: the request.
         model: the name of the model, as requested.
         pieces: the pieces of the translation.
-        count: called after the last piece; returns the answer whose tokens are counted in a final chunk
-            without choices. If None, there is no such chunk.
+        is_truncated: called after the last piece; returns whether a length limit truncated the translation.
+        get_usage: called after the last piece; returns the token counts for a final chunk without choices.
+            If None, there is no such chunk.
     """
     head = _completion_head(request, "chat.completion.chunk", model) | (
-        {} if count is None else {"usage": None}
+        {} if get_usage is None else {"usage": None}
     )
 
     def chunk(delta: Mapping[str, str], reason: str | None = None) -> tuple[str, object]:
@@ -488,12 +497,9 @@ def stream_completion(
                 delta = {}
         if delta:
             yield chunk({**delta, "content": ""})
-        if count is None:
-            yield chunk({}, "stop")
-            return
-        answer = await count()
-        yield chunk({}, _finish_reason(answer))
-        yield "", {**head, "choices": [], "usage": _usage(answer)}
+        yield chunk({}, _finish_reason(is_truncated()))
+        if get_usage is not None:
+            yield "", {**head, "choices": [], "usage": await get_usage()}
 
     return EventStream(request, events(), error_content, error_event="", end=DONE_EVENT)
 
