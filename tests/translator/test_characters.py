@@ -263,7 +263,7 @@ def test_incomplete_byte_sequences_are_omitted(translator):
     """Arbitrary tokens, including byte tokens, are decoded."""
     target = translator.target
     bytes_ = [target.encode("é")[-1], *target.encode("😀")[-4:]]
-    from uwaga.translator.checks import decode
+    from uwaga.translator.detokenise import decode
 
     assert decode([*bytes_[:1], *target.encode("Haus")], target).strip() == "Haus"
     assert decode(target.encode("😀"), target).strip() == "😀"

@@ -15,7 +15,7 @@ from uwaga.checkpoints.score_stats import ScoreStats, summarise_scores
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings
-from uwaga.translator import Model, Request, Translator, checks
+from uwaga.translator import Model, Request, Translator, checks, detokenise
 from uwaga.translator.layers.search import BEAM_FACTORS
 from uwaga.translator.split import BLANKS, cut_to_fit
 from uwaga.translator.text import Sentence
@@ -295,7 +295,7 @@ def test_text_without_a_full_stop_is_translated_without_one():
     ],
 )
 def test_only_final_stops_after_words_are_removed(text, without):
-    assert checks.without_stop(text) == without
+    assert detokenise.without_stop(text) == without
 
 
 @given(st.text(" \t\v\f.a\u00a0", max_size=8))

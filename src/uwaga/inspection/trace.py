@@ -30,7 +30,7 @@ from uwaga.search.inputs import SearchInput
 from uwaga.settings import TransformerSettings
 from uwaga.settings.options import check_integer
 from uwaga.translator import Translator
-from uwaga.translator.checks import sentence_text
+from uwaga.translator.detokenise import sentence_text
 from uwaga.translator.split import check_length
 
 MAX_CANDIDATES = 64

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import re
-import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -12,11 +11,9 @@ from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.languages.codes import LATIN, base_language, character_script, language_scripts
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions
-from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.text import Sentence
 
 ADDRESS = re.compile(r"(?:https?://|ftp://|www\.)\S+|(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@.]+", re.IGNORECASE)
-LINE_BREAK = re.compile(r"[\r\n]")
 UNKNOWN_LANGUAGE_CODES = frozenset({"", "src", "tgt", "und"})
 """Codes that stand for an unknown language."""
 
@@ -30,9 +27,6 @@ LOOP_RUNS = [
 """Minimum number of successive tokens in a loop that equal the token one period before, for each period."""
 MIN_LOOP_RUN = min(LOOP_RUNS)
 """Minimum number of such tokens in any loop."""
-
-REPLACEMENT_CHARACTER = "\ufffd"
-"""The character to which invalid bytes are decoded."""
 
 LAST_SPACED_CHARACTER = "\u058f"
 """Last character of the Latin, Greek, Cyrillic and Armenian scripts, which separate words by spaces."""
@@ -50,29 +44,6 @@ def is_language_independent(text: str) -> bool:
     """Return True if a text is the same in every language: it has no letters or is a single address."""
     text = text.strip()
     return not any(map(str.isalpha, text)) or ADDRESS.fullmatch(text) is not None
-
-
-STOPS = ".!。！"
-"""Final marks that models trained on sentences add to labels and headings."""
-MIN_LAST_WORD_LETTERS = 3
-"""Minimum number of letters of a last word before a full stop; shorter words may be abbreviations."""
-
-
-def lacks_final_mark(text: str) -> bool:
-    """Return True if a text ends with a letter or a digit instead of a punctuation mark."""
-    text = text.rstrip()
-    return bool(text) and unicodedata.category(text[-1])[0] in "LMN"
-
-
-def without_stop(text: str) -> str:
-    """Return a translation without the final full stop or exclamation mark that its source lacks."""
-    stripped = text.rstrip()
-    last = stripped[:-1].rpartition(" ")[2]
-    return (
-        stripped[:-1]
-        if stripped[-1:] in STOPS and last.isalpha() and len(last) >= MIN_LAST_WORD_LETTERS
-        else text
-    )
 
 
 def script_warning(text: str, language: str) -> str | None:
@@ -164,20 +135,3 @@ def unknown_word(
 def mean_score(hypothesis: Hypothesis) -> float:
     """Return the mean log-probability of a hypothesis per token, end symbol included."""
     return hypothesis.log_prob / max(1, len(hypothesis.token_scores))
-
-
-def decode(tokens: Sequence[int], target: Subwords) -> str:
-    """Return the text of tokens, without bytes that do not form a character."""
-    return target.decode(tokens).replace(REPLACEMENT_CHARACTER, "")
-
-
-def sentence_text(tokens: Sequence[int], target: Subwords, sentence: Sentence | None = None) -> str:
-    """Return the text of a translated sentence; line breaks that a model spelled in bytes become spaces.
-
-    Args:
-        tokens: the tokens of the translation.
-        target: the target tokeniser.
-        sentence: the source sentence; if it lacks a final mark, a full stop is removed from the text.
-    """
-    text = LINE_BREAK.sub(" ", decode(tokens, target))
-    return without_stop(text) if sentence is not None and sentence.lacks_final_mark else text

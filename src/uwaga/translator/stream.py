@@ -9,7 +9,7 @@ from uwaga.decoder import Decoder
 from uwaga.results.translation import Hypothesis, Translation
 from uwaga.search import SearchInput, SearchOptions, stream
 from uwaga.tokenizers.subwords import complete_prefix_length
-from uwaga.translator.checks import STOPS, sentence_text, without_stop
+from uwaga.translator.detokenise import REPLACEMENT_CHARACTER, STOPS, sentence_text, without_stop
 from uwaga.translator.layers.drafts import divide_draft, draft_by_model
 from uwaga.translator.layers.failures import check_string
 from uwaga.translator.layers.search import repair_incomplete_characters
@@ -18,9 +18,6 @@ from uwaga.translator.pipeline import translate_requests
 from uwaga.translator.plan import Plan, Stage
 from uwaga.translator.request import Request
 from uwaga.translator.text import Passage, Text, TextDraft
-
-REPLACEMENT_CHARACTER = "\ufffd"
-"""The character to which an incomplete sequence of bytes is decoded."""
 
 
 class GrowingText:

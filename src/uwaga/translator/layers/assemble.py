@@ -14,7 +14,8 @@ from uwaga.results.attention import Attentions, Floats
 from uwaga.results.translation import DraftUse, Hypothesis, Span, Translation
 from uwaga.settings import link_model
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.checks import quality_warnings, sentence_text, unknown_word
+from uwaga.translator.checks import quality_warnings, unknown_word
+from uwaga.translator.detokenise import sentence_text
 from uwaga.translator.model import Model
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Sentence

@@ -9,7 +9,7 @@ from uwaga.decoder import MAX_BEAM
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchInput, SearchOptions, search
 from uwaga.tokenizers.subwords import complete_prefix_length
-from uwaga.translator.checks import sentence_text
+from uwaga.translator.detokenise import sentence_text
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence
 

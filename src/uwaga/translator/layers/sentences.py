@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from uwaga.scheduling.call_context import while_active
-from uwaga.translator.checks import STOPS
+from uwaga.translator.detokenise import STOPS
 from uwaga.translator.layers.assemble import assemble
 from uwaga.translator.layers.drafts import add_drafts
 from uwaga.translator.layers.search import choose_search, set_hypotheses
