@@ -53,7 +53,7 @@ def term_sentence(source, usual, glossary, replaced):
         None if word is None else (usual.index(word), usual.index(word) + len(word)) for word in replaced
     ]
     sentence = Sentence(
-        (1,), text=source, lacks_final_mark=source[-1].isalnum(), hypotheses=[hypothesis(usual)]
+        (1,), text=source, lacks_final_punctuation=source[-1].isalnum(), hypotheses=[hypothesis(usual)]
     )
     return TermSentence(sentence, terms, usual, spans)
 

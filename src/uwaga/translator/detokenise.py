@@ -13,12 +13,12 @@ LINE_BREAK = re.compile(r"[\r\n]")
 REPLACEMENT_CHARACTER = "\ufffd"
 """The character to which invalid bytes are decoded."""
 STOPS = ".!。！"
-"""Final marks that models trained on sentences add to labels and headings."""
+"""Final punctuation that models trained on sentences add to labels and headings."""
 MIN_LAST_WORD_LETTERS = 3
 """Minimum number of letters of a last word before a full stop; shorter words may be abbreviations."""
 
 
-def lacks_final_mark(text: str) -> bool:
+def lacks_final_punctuation(text: str) -> bool:
     """Return True if a text ends with a letter or a digit instead of a punctuation mark."""
     text = text.rstrip()
     return bool(text) and unicodedata.category(text[-1])[0] in "LMN"
@@ -46,7 +46,7 @@ def sentence_text(tokens: Sequence[int], target: Subwords, sentence: Sentence | 
     Args:
         tokens: the tokens of the translation.
         target: the target tokeniser.
-        sentence: the source sentence; if it lacks a final mark, a full stop is removed from the text.
+        sentence: the source sentence; if it lacks final punctuation, a full stop is removed from the text.
     """
     text = LINE_BREAK.sub(" ", decode(tokens, target))
-    return without_stop(text) if sentence is not None and sentence.lacks_final_mark else text
+    return without_stop(text) if sentence is not None and sentence.lacks_final_punctuation else text

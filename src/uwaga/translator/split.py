@@ -33,7 +33,7 @@ from uwaga.translator.checks import (
     is_language_independent,
     script_warning,
 )
-from uwaga.translator.detokenise import lacks_final_mark
+from uwaga.translator.detokenise import lacks_final_punctuation
 from uwaga.translator.request import Split
 from uwaga.translator.text import Passage, Sentence
 
@@ -231,8 +231,8 @@ class Segmenter:
             shares = divide_text(sentence.first_text, [len(part.text) for part in added], self.unsplittable)
             for part, share in zip(added, shares, strict=True):
                 part.origin = share
-            if added and sentence.is_glued:
-                added[-1].after, added[-1].is_glued = "", True
+            if added and sentence.joins_next:
+                added[-1].after, added[-1].joins_next = "", True
             line += added
             if number == len(passage.sentences) or LINE_BREAK.search(sentence.after):
                 lines.append((line, sentence.after))
@@ -325,7 +325,7 @@ class Segmenter:
             is_separate = part[-1:].isspace() or following[:1].isspace()
             piece = self._make_sentence(ids(part), part, offset)
             if not is_separate:
-                piece.after, piece.is_glued = "", True
+                piece.after, piece.joins_next = "", True
             yield piece
 
     def _script_warnings(self, text: str) -> list[str]:
@@ -462,7 +462,10 @@ def _join_lines(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tup
                 breaks.append(" ")  # the two would become a single line break
             breaks.append(line_break)
     for sentence, line_breaks in ends:
-        sentence.after, sentence.lacks_final_mark = "".join(line_breaks), lacks_final_mark(sentence.text)
+        sentence.after, sentence.lacks_final_punctuation = (
+            "".join(line_breaks),
+            lacks_final_punctuation(sentence.text),
+        )
     return "".join(first), sentences
 
 

@@ -147,7 +147,7 @@ def _stream_sentences(stage: Stage, passage: Passage, truncated: bool) -> Genera
         else:
             drafter = draft_by_model(stage, [sentence]) if passage.draft is None else None
             pieces = grow(stage.model.decoder, sentence, stage.options, decode, drafter, complete)
-            if sentence.lacks_final_mark:
+            if sentence.lacks_final_punctuation:
                 pieces = _without_stop(pieces)
             truncated = (yield from pieces) or truncated
         if sentence.after:

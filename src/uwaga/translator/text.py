@@ -176,9 +176,9 @@ class Sentence(SearchInput):
         draft: a probable translation.
         after: the separator between the translations of this sentence and of the next.
         copy: the translation of a sentence that is copied or is a single term; None for other sentences.
-        is_glued: True if no space separates the sentence from the next part of the same text.
-        lacks_final_mark: True if the sentence ends a line without punctuation, so that its translation must
-            not end with a full stop either.
+        joins_next: True if no space separates the sentence from the next part of the same text.
+        lacks_final_punctuation: True if the sentence ends a line without punctuation, so that its
+            translation must not end with a full stop either.
         span: span of the sentence in the text of the passage.
         text: the text of the span.
         origin: the text of the sentence in the first model's input; None for the first model of a chain.
@@ -189,8 +189,8 @@ class Sentence(SearchInput):
 
     after: str = ""
     copy: str | None = None
-    is_glued: bool = False
-    lacks_final_mark: bool = False
+    joins_next: bool = False
+    lacks_final_punctuation: bool = False
     span: Span = (0, 0)
     text: str = ""
     origin: str | None = None

@@ -8,7 +8,7 @@ from itertools import takewhile
 from uwaga.decoder import Decoder, Draft
 from uwaga.languages.codes import base_language
 from uwaga.results.translation import without_last_words
-from uwaga.translator.detokenise import STOPS, lacks_final_mark
+from uwaga.translator.detokenise import STOPS, lacks_final_punctuation
 from uwaga.translator.model import Model
 from uwaga.translator.plan import Stage
 from uwaga.translator.split import UNSPACED_LANGUAGES
@@ -63,7 +63,7 @@ def text_draft(model: Model, text: str, bias: float = 0.0, characters: int = 0) 
     A full stop is added to a text without final punctuation, because models end most sentences with one.
     """
     stop = UNSPACED_STOP if base_language(model.languages[1]) in UNSPACED_LANGUAGES else STOPS[0]
-    tokens = model.target.encode(text + stop if lacks_final_mark(text) else text)
+    tokens = model.target.encode(text + stop if lacks_final_punctuation(text) else text)
     if not bias:
         return Draft(tokens)
     token_pairs = zip(tokens, model.target.encode(text[:characters]), strict=False)

@@ -79,4 +79,4 @@ def prepare(stage: Stage, passage: Passage) -> None:
     if prefix and passage.sentences:
         first = passage.sentences[0]
         first.prefix = stage.model.target.encode(prefix)
-        first.lacks_final_mark = first.lacks_final_mark and not prefix.endswith(tuple(STOPS))
+        first.lacks_final_punctuation = first.lacks_final_punctuation and not prefix.endswith(tuple(STOPS))

@@ -32,7 +32,7 @@ from uwaga.terms.apply import SentenceTerms, find_occurrences
 from uwaga.terms.glossary import Match
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.align import align_pairs
-from uwaga.translator.detokenise import lacks_final_mark, sentence_text, without_stop
+from uwaga.translator.detokenise import lacks_final_punctuation, sentence_text, without_stop
 from uwaga.translator.layers.search import repair_incomplete_characters
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence, TokenPair
@@ -103,7 +103,7 @@ class TermSentence:
     def _continues_after_end(self, text: str) -> bool:
         """Return True if a text has another final mark or more sentences than the usual translation."""
         text, usual = (
-            without_stop(part) if self.sentence.lacks_final_mark else part.rstrip()
+            without_stop(part) if self.sentence.lacks_final_punctuation else part.rstrip()
             for part in (text, self.text)
         )
         forms = tuple(form for term_forms in self.terms.forms for form in term_forms)
@@ -137,7 +137,7 @@ def _count_missing(words: Sequence[str], others: Sequence[str]) -> int:
 
 def _final_mark(text: str) -> str:
     """Return the last character of a text, or an empty string if it is a letter or a digit."""
-    return "" if lacks_final_mark(text) else text[-1:]
+    return "" if lacks_final_punctuation(text) else text[-1:]
 
 
 class Candidate(NamedTuple):
