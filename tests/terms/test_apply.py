@@ -133,9 +133,9 @@ def test_M27_terms_are_not_split_between_sentences():
     text = "I saw Mr. Smith. Smith waved."
     for glossary, expected in ((None, 2), ({"Smith. Smith": "Schmidt"}, 1)):
         [stage] = plan(glossary).stages
-        cut = stage.segmenter.cut(text, "sentences", "x")
-        assert len(cut.sentences) == expected
-        assert "".join(sentence.text for sentence in cut.sentences) == text
+        passage = stage.segmenter.split_text(text, "sentences", "x")
+        assert len(passage.sentences) == expected
+        assert "".join(sentence.text for sentence in passage.sentences) == text
 
 
 def test_M27_terms_are_applied_in_batches_and_nbest_lists():

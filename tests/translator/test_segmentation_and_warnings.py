@@ -38,7 +38,7 @@ def test_long_sentence_is_cut_at_commas_with_a_warning():
     [warning] = translation.warnings
     assert f"at most {LIMIT}" in warning
     assert "parts" in warning
-    passage = make_translator().model.segmenter().cut(CLAUSES, "auto", "it")
+    passage = make_translator().model.segmenter().split_text(CLAUSES, "auto", "it")
     parts = [JOINT.decode(list(sentence.ids[:-1])) for sentence in passage.sentences]
     assert " ".join(parts) == CLAUSES
     assert all(part.endswith((",", ".")) for part in parts)
@@ -50,7 +50,7 @@ def test_long_sentence_is_cut_at_commas_with_a_warning():
 
 @pytest.mark.parametrize("text", ["house " * 80, "x" * 500, "é\u0301" * 300, "Wo, wo " * 40 + "z" * 200])
 def test_long_clause_is_cut_at_spaces_or_characters(text):
-    passage = make_translator().model.segmenter().cut(text, "auto", "it")
+    passage = make_translator().model.segmenter().split_text(text, "auto", "it")
     assert all(0 < len(sentence.ids) <= LIMIT for sentence in passage.sentences)
     joined = "".join(JOINT.decode(list(sentence.ids[:-1])) + sentence.after for sentence in passage.sentences)
     assert joined.split() == JOINT.decode(JOINT.encode(" ".join(text.split()))).split()
@@ -102,7 +102,9 @@ def test_sentence_with_invisible_characters_is_cut_to_fit_the_limit(text):
     translator = make_translator()
     for limit in (9, 12, LIMIT):
         segmenter = replace(translator.model.segmenter(), limit=limit)
-        assert all(len(sentence.ids) <= limit for sentence in segmenter.cut(text * 3, "auto", "it").sentences)
+        assert all(
+            len(sentence.ids) <= limit for sentence in segmenter.split_text(text * 3, "auto", "it").sentences
+        )
 
 
 def test_failing_text_does_not_affect_other_texts():
@@ -306,7 +308,7 @@ def test_sequences_of_blanks_are_replaced_by_one_space(text):
 @given(st.lists(st.tuples(st.sampled_from(["Hi.", "Yes", " "]), st.sampled_from(["\n", "\r", "\r\n"]))))
 def test_line_breaks_of_the_source_are_kept(lines):
     text = "".join(line + line_break for line, line_break in lines)
-    passage = make_translator().model.segmenter().cut(text, "auto", "it")
+    passage = make_translator().model.segmenter().split_text(text, "auto", "it")
     assert [sentence.text for sentence in passage.sentences] == [line for line, _ in lines if line != " "]
     written = passage.before + "".join(sentence.text + sentence.after for sentence in passage.sentences)
     expected, actual = ([line.strip() for line in re.split("\r\n|\n|\r", each)] for each in (text, written))

@@ -135,7 +135,7 @@ class Stage:
 
     def split_text(self, text: str, name: str) -> Passage:
         """Split a text into sentences, as the first model of a chain does."""
-        return self.segmenter.cut(text, self.split, name)
+        return self.segmenter.split_text(text, self.split, name)
 
     def split_translated(self, passage: Passage, name: str) -> Passage:
         """Split the previous model's translation of a passage at the sentences of the passage.
@@ -150,7 +150,7 @@ class Stage:
                 if is_empty and self.terms.find_terms(sentence.first_text) is not None:
                     sentence.translation = sentence.first_text
         split: Split = "never" if self.split == "never" else "auto"
-        return self.segmenter.cut_translated(passage, split, f"{name} in {self.model.languages[0]}")
+        return self.segmenter.split_translated(passage, split, f"{name} in {self.model.languages[0]}")
 
     def with_languages(self, warning: str) -> str:
         """Return a warning to which, in a chain, the languages of this stage's model are added."""

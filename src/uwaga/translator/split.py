@@ -190,7 +190,7 @@ class Segmenter:
     unsplittable: Callable[[str], Sequence[tuple[int, int]]] | None = None
     max_unsplit: int | None = None
 
-    def cut(self, text: str, split: Split, name: str) -> Passage:
+    def split_text(self, text: str, split: Split, name: str) -> Passage:
         """Split a text into sentences.
 
         Lines are translated separately, and line breaks are kept. A line is split into sentences if it is
@@ -207,11 +207,11 @@ class Segmenter:
         before, sentences = _join_lines("", lines)
         return Passage(before, sentences, tuple(warnings), text)
 
-    def cut_translated(self, passage: Passage, split: Split, name: str) -> Passage:
+    def split_translated(self, passage: Passage, split: Split, name: str) -> Passage:
         """Split a passage that another model translated, keeping the sentence boundaries of that model.
 
         The text between the sentences is kept. The translation of a sentence is split like a line (see
-        :meth:`cut`): it becomes several sentences only if it is too long for this model.
+        :meth:`split_text`): it becomes several sentences only if it is too long for this model.
 
         Args:
             passage: the translated text; its sentences have their ``translation``.
