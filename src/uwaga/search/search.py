@@ -21,7 +21,7 @@ import numpy as np
 from uwaga.decoder import Decoder, with_datastores
 from uwaga.results.translation import Hypothesis
 from uwaga.search.batch import Batch
-from uwaga.search.batches import BatchMaker, batch_maker
+from uwaga.search.batch_maker import BatchMaker, batch_maker
 from uwaga.search.check import check_inputs
 from uwaga.search.inputs import SearchInput, SearchSentence
 from uwaga.search.length_batching import free_slots, length_batches
