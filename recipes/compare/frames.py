@@ -25,7 +25,7 @@ from torch import Tensor
 from uwaga.models.base import Seq2Seq
 from uwaga.settings import load_settings
 from uwaga.tokenizers.tokeniser import Tokeniser
-from uwaga.training.base import open_base
+from uwaga.training.base_model import open_base
 from uwaga.training.checkpoint import average_checkpoints, checkpoint_path
 from uwaga.training.initial_model import make_initial_model
 from uwaga.training.run import load_weights

@@ -31,7 +31,7 @@ from uwaga.markup.inline import plain_text
 from uwaga.markup.placeholders import COMMON_PLACEHOLDERS
 from uwaga.markup.symbols import pair_with_symbols
 from uwaga.settings import Settings, change_setting, parse
-from uwaga.training.base import open_base
+from uwaga.training.base_model import open_base
 from uwaga.training.checkpoint import newest_checkpoint
 from uwaga.training.train import train
 from uwaga_memory.store import Memory, normalise_spaces

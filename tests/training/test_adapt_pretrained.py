@@ -18,7 +18,7 @@ import uwaga
 from uwaga.cli.main import main
 from uwaga.errors import SettingsError
 from uwaga.settings import Settings, parse
-from uwaga.training.base import open_base
+from uwaga.training.base_model import open_base
 from uwaga.training.corpus import prepare_corpora
 from uwaga.training.initial_model import make_initial_model
 from uwaga.training.optimiser import make_optimiser

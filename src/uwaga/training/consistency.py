@@ -16,7 +16,7 @@ from uwaga.errors import SettingsError
 from uwaga.files.lock import LOCK_NAME
 from uwaga.files.store import identify
 from uwaga.settings import Settings
-from uwaga.training.base import BaseCheckpoint
+from uwaga.training.base_model import BaseCheckpoint
 from uwaga.training.changes import flatten
 from uwaga.training.final_model import uwaga_version
 from uwaga.training.ranks import Ranks

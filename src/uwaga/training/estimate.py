@@ -24,7 +24,7 @@ from uwaga.models.build import build_model, check_model
 from uwaga.search import SearchInput, SearchOptions, from_settings, search
 from uwaga.settings import CorpusSettings, Settings
 from uwaga.tokenizers.subwords import TrainingSubwords
-from uwaga.training.base import BaseCheckpoint, open_base
+from uwaga.training.base_model import BaseCheckpoint, open_base
 from uwaga.training.corpus import prepare_corpora
 from uwaga.training.initial_model import make_initial_model
 from uwaga.training.optimiser import make_optimiser

@@ -29,7 +29,7 @@ from uwaga.settings import (
 )
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.tokeniser import Tokeniser
-from uwaga.training.base import BaseCheckpoint, open_base
+from uwaga.training.base_model import BaseCheckpoint, open_base
 from uwaga.training.checkpoint import (
     Progress,
     average_checkpoints,

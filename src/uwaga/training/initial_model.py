@@ -17,7 +17,7 @@ from uwaga.models.transformer import Transformer
 from uwaga.settings import ModelSettings, Settings, TransformerSettings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.tokeniser import Tokeniser
-from uwaga.training.base import BaseCheckpoint
+from uwaga.training.base_model import BaseCheckpoint
 
 SPACE_SYMBOL = "\u2581"
 TokeniserPair = tuple[TrainingSubwords, TrainingSubwords]
@@ -118,7 +118,7 @@ def make_initial_model(
     """Return the initial model of a run, on the CPU; only the weights to train require gradients.
 
     Args:
-        settings: settings of the run, completed by :func:`uwaga.training.base.open_base`.
+        settings: settings of the run, completed by :func:`uwaga.training.base_model.open_base`.
         base: base model, or None.
         source: tokeniser of the source side.
         target: tokeniser of the target side.

@@ -28,7 +28,7 @@ from uwaga.errors import CheckpointError
 from uwaga.models.base import Seq2Seq
 from uwaga.search import from_settings
 from uwaga.settings import Settings
-from uwaga.training.base import BaseCheckpoint
+from uwaga.training.base_model import BaseCheckpoint
 from uwaga.training.batch_sharding import shard_batches
 from uwaga.training.changes import check_unchanged, fixed_settings, scoring_settings
 from uwaga.training.checkpoint import (
@@ -72,7 +72,7 @@ class Run:
         """Create a run before its first update.
 
         Args:
-            settings: settings of the run, completed by :func:`uwaga.training.base.open_base`.
+            settings: settings of the run, completed by :func:`uwaga.training.base_model.open_base`.
             model: model, on the CPU or the training device.
             corpora: prepared data.
             reporter: reporter of the progress.

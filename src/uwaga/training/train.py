@@ -20,7 +20,7 @@ from uwaga.files.lock import RunLock
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import check_model
 from uwaga.settings import Settings, TrainingSettings
-from uwaga.training.base import BaseCheckpoint, open_base
+from uwaga.training.base_model import BaseCheckpoint, open_base
 from uwaga.training.batch_sharding import check_process_count
 from uwaga.training.changes import check_subword_models, check_unchanged, describe_changes
 from uwaga.training.checkpoint import newest_checkpoint, read_progress, remove_leftovers, wrap_write_errors
