@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from uwaga.languages.detection import AUTO
 from uwaga_server.context import Dialect, ServerContext
-from uwaga_server.dialects.extensions import ERRORS, KEY, page_requests, render, translate_page
+from uwaga_server.dialects.browser_extensions import ERRORS, KEY, page_requests, render, translate_page
 from uwaga_server.dialects.v1_schema import LanguageCode
 from uwaga_server.http import json_response, parse_json, read_body
 from uwaga_server.routing import Routes

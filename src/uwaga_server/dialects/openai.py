@@ -25,7 +25,7 @@ from uwaga.translator.request import Request as TextRequest
 from uwaga_server.api_errors import ApiError
 from uwaga_server.auth import Client
 from uwaga_server.context import Dialect, KeyLocation, ServerContext
-from uwaga_server.dialects.extensions import page_requests
+from uwaga_server.dialects.browser_extensions import page_requests
 from uwaga_server.dialects.translation_prompt import read_prompt
 from uwaga_server.dialects.v1_schema import LanguageCode
 from uwaga_server.http import EventStream, json_response, read_json, request_id
