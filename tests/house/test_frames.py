@@ -1,4 +1,4 @@
-"""The call stack from a text to the search is short, and documented in docs/architecture.md."""
+"""The calls from a text to its translation are few, and documented in docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -28,14 +28,20 @@ def documented_frames(title: str) -> Frames:
     return [tuple(line.split()[:2]) for line in block[1].splitlines()]  # type: ignore[misc]
 
 
+def uwaga_frame(frame: FrameType) -> Frames:
+    """Return the file and function of a frame; nothing if it is not a frame of uwaga."""
+    module = str(frame.f_globals.get("__name__", ""))
+    if not module.startswith("uwaga."):
+        return []
+    file = module.removeprefix("uwaga.").replace(".", "/") + ".py"
+    return [(file, frame.f_code.co_qualname.replace(".<locals>", ""))]
+
+
 def uwaga_frames(frame: FrameType | None) -> Frames:
     """Return the frames of uwaga from the outermost to ``frame``."""
     frames: Frames = []
     while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if module.startswith("uwaga."):
-            file = module.removeprefix("uwaga.").replace(".", "/") + ".py"
-            frames.append((file, frame.f_code.co_qualname.replace(".<locals>", "")))
+        frames += uwaga_frame(frame)
         frame = frame.f_back
     return frames[::-1]
 
@@ -47,7 +53,7 @@ def run_on_command_line(engine: str) -> None:
 
 
 def run_in_python(engine: str) -> None:
-    uwaga.Translator.load(MODEL, engine=engine).translate("forty-two")
+    uwaga.load(MODEL, engine=engine).translate("forty-two")
 
 
 def stack(run: Callable[[str], None], engine: str, monkeypatch: pytest.MonkeyPatch) -> Frames:
@@ -86,13 +92,50 @@ def test_call_stack_from_text_to_search_is_short(engine: str, monkeypatch: pytes
         assert names.index("search") + 1 <= limit, names
 
 
-@pytest.mark.parametrize(("title", "engine"), [("in torch", "torch"), ("on the native engine", "native")])
+@pytest.mark.parametrize(
+    ("title", "engine", "run"),
+    [
+        ("on the command line", "native", run_on_command_line),
+        ("in torch", "torch", run_in_python),
+        ("on the native engine", "native", run_in_python),
+    ],
+)
 def test_documented_frames_occur_in_the_call_stack_in_order(
-    title: str, engine: str, monkeypatch: pytest.MonkeyPatch
+    title: str, engine: str, run: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frames = iter(stack(run_on_command_line, engine, monkeypatch))
+    frames = iter(stack(run, engine, monkeypatch))
     for line in documented_frames(title):
         assert line in frames, f"{PAGE}, {title!r}: {line} is not on the way, or not in this order"
+
+
+@pytest.mark.parametrize(
+    ("title", "run"), [("before the search", run_in_python), ("after the search", run_on_command_line)]
+)
+def test_documented_calls_are_made_in_order(title: str, run: Callable[[str], None]) -> None:
+    calls: Frames = []
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            calls.extend(uwaga_frame(frame))
+
+    sys.setprofile(watch)
+    try:
+        run("native")
+    finally:
+        sys.setprofile(None)
+    remaining = iter(calls)
+    for line in documented_frames(title):
+        assert line in remaining, f"{PAGE}, {title!r}: {line} is not called, or not in this order"
+
+
+@pytest.mark.parametrize(
+    ("title", "folder"), [("in the core, below native/", "native"), ("resuming", "src/uwaga")]
+)
+def test_documented_functions_exist(title: str, folder: str) -> None:
+    for file, function in documented_frames(title):
+        text = (ROOT / folder / file).read_text("utf-8")
+        names = function.split("::") if "::" in function else function.split(".")[-1:]
+        assert re.search(rf"\b{'::'.join(names)}\(", text), f"{PAGE}, {title!r}: {file} has no {function}"
 
 
 LAYERS = (
