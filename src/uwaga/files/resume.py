@@ -1,4 +1,7 @@
-"""Resuming of interrupted jobs: a check that options and inputs are unchanged, and a journal of results."""
+"""Resuming of interrupted jobs: a check that options and inputs are unchanged, and a journal of results.
+
+Trainings are resumed by :mod:`uwaga.training.run`.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Quantisation-aware training (M36): rounding in the forward pass, straight-through gradients.
 
 The engine quantises each row of a matrix, and each vector that a matrix multiplies, to integers from -127 to
-127 (:mod:`uwaga.engine.packing`); it stores keys and values in float16. Quantisation-aware training (Jacob
-2018 §3.1) does the same in its forward pass. The gradient of rounding is replaced by that of the identity
-(the straight-through estimator of Bengio 2013 §4).
+127 (:mod:`uwaga.engine.packing`; its products are in ``native/``); it stores keys and values in float16.
+Quantisation-aware training (Jacob 2018 §3.1) does the same in its forward pass. The gradient of rounding is
+replaced by that of the identity (the straight-through estimator of Bengio 2013 §4).
 """
 
 from __future__ import annotations
