@@ -6,7 +6,7 @@ from uwaga_documents.document import (
     DocumentFormat,
     DocumentOptions,
     DocumentSource,
-    Reading,
+    ParsedDocument,
     find_format,
 )
 from uwaga_documents.job import (
@@ -29,8 +29,8 @@ __all__ = [
     "DocumentReport",
     "DocumentSource",
     "DoubtfulText",
+    "ParsedDocument",
     "Piece",
-    "Reading",
     "TranslateInlines",
     "Unit",
     "document_job",

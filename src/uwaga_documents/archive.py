@@ -14,11 +14,13 @@ from uwaga_documents.document import MAX_DOCUMENT_BYTES
 
 
 @contextmanager
-def open_document(path: Path, largest: int = MAX_DOCUMENT_BYTES) -> Iterator[Archive]:
-    """Open a document for reading; a member that is read into memory may have at most ``largest`` bytes."""
+def open_document(path: Path, max_member_bytes: int = MAX_DOCUMENT_BYTES) -> Iterator[Archive]:
+    """Open a document for reading; ``max_member_bytes`` limits the members that are read into memory."""
     with contextlib.ExitStack() as stack:
         try:
-            archive = stack.enter_context(open_zip(path, replace(DOCUMENT_RULES, max_member=largest)))
+            archive = stack.enter_context(
+                open_zip(path, replace(DOCUMENT_RULES, max_member=max_member_bytes))
+            )
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
         except DAMAGE_ERRORS as error:

@@ -30,7 +30,8 @@ class DocumentOptions:
         target: the target language, if known.
         format: the name of the document's format, such as ``markdown``; None to infer it from the name of the
             file.
-        largest: maximum size, in bytes, of an unpacked member of an archive, such as the text of a ``.docx``.
+        max_member_bytes: maximum size, in bytes, of an unpacked member of an archive, such as the text of a
+            ``.docx``.
     """
 
     encoding: str | None = None
@@ -40,7 +41,7 @@ class DocumentOptions:
     source: str | None = None
     target: str | None = None
     format: str | None = None
-    largest: int = MAX_DOCUMENT_BYTES
+    max_member_bytes: int = MAX_DOCUMENT_BYTES
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class DocumentSource:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ParsedDocument:
     """A document that has been read.
 
     Attributes:
@@ -67,20 +68,20 @@ class Reading:
         encoding: the encoding of the document.
         errors: the error handler for characters that the encoding cannot represent: ``xmlcharrefreplace`` if
             the format has character references, otherwise ``strict``.
-        mark: the byte order mark; empty if there is none.
+        bom: the byte order mark; empty if there is none.
     """
 
     pieces: Iterable[Piece]
     encoding: str = "utf-8"
     errors: str = "strict"
-    mark: bytes = b""
+    bom: bytes = b""
 
     def encoder(self) -> codecs.IncrementalEncoder:
         """Return an incremental encoder for the text of the pieces."""
         return codecs.getincrementalencoder(self.encoding)(self.errors)
 
 
-Reader = Callable[[DocumentSource], Reading]
+Reader = Callable[[DocumentSource], ParsedDocument]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from xml.parsers import expat
 
 from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.markup.units import Piece
-from uwaga_documents.document import DocumentSource, Reader, Reading
+from uwaga_documents.document import DocumentSource, ParsedDocument, Reader
 from uwaga_documents.language import xml_in_target
 
 TEXT_CODECS = re.compile(
@@ -44,9 +44,9 @@ DECLARED_XML_ENCODING = re.compile(rb"""^\s*+<\?xml[^<>]*?\sencoding\s*+=\s*+["'
 
 def byte_order_mark(content: bytes) -> tuple[bytes, str | None]:
     """Return the byte order mark of a document and the encoding that it indicates, or b"" and None."""
-    for mark, encoding in BYTE_ORDER_MARKS:
-        if content.startswith(mark):
-            return mark, encoding
+    for bom, encoding in BYTE_ORDER_MARKS:
+        if content.startswith(bom):
+            return bom, encoding
     return b"", None
 
 
@@ -103,16 +103,16 @@ class DecodedText:
     Attributes:
         text: the text, without the byte order mark.
         encoding: Python's name of the encoding.
-        mark: the byte order mark; empty if there is none.
+        bom: the byte order mark; empty if there is none.
     """
 
     text: str
     encoding: str
-    mark: bytes
+    bom: bytes
 
-    def reading(self, pieces: Iterable[Piece], errors: str = "strict") -> Reading:
-        """Return the pieces of the text as a document in its encoding; see :class:`Reading`."""
-        return Reading(pieces, self.encoding, errors, self.mark)
+    def parsed(self, pieces: Iterable[Piece], errors: str = "strict") -> ParsedDocument:
+        """Return the pieces of the text as a document in its encoding; see :class:`ParsedDocument`."""
+        return ParsedDocument(pieces, self.encoding, errors, self.bom)
 
 
 def decode_text(source: DocumentSource, default: str = "utf-8") -> DecodedText:
@@ -124,26 +124,26 @@ def decode_text(source: DocumentSource, default: str = "utf-8") -> DecodedText:
         DataError: the content is not valid in the encoding; the message gives the line number.
         SettingsError: the encoding is unknown.
     """
-    mark, encoding = byte_order_mark(source.content)
+    bom, encoding = byte_order_mark(source.content)
     if encoding is None:
         requested = source.options.encoding
         encoding = normalise_encoding(requested, source.name) if requested else default
-    return DecodedText(decode(source.content[len(mark) :], encoding, source.name), encoding, mark)
+    return DecodedText(decode(source.content[len(bom) :], encoding, source.name), encoding, bom)
 
 
 def html_text(source: DocumentSource) -> DecodedText:
     """Decode an HTML page as :func:`decode_text` does, with the encoding that the page declares as the
     default.
     """
-    mark, encoding = byte_order_mark(source.content)
+    bom, encoding = byte_order_mark(source.content)
     if encoding is None and source.options.encoding:
         encoding = normalise_encoding(source.options.encoding, source.name)
     if encoding is None:
         encoding = _declared_encoding(source)
-    content = source.content[len(mark) :]
+    content = source.content[len(bom) :]
     if encoding == "cp1252" and any(byte in content for byte in b"\x81\x8d\x8f\x90\x9d"):
         encoding = "iso8859-1"
-    return DecodedText(decode(content, encoding, source.name), encoding, mark)
+    return DecodedText(decode(content, encoding, source.name), encoding, bom)
 
 
 def _declared_encoding(source: DocumentSource) -> str:
@@ -159,7 +159,7 @@ def _declared_encoding(source: DocumentSource) -> str:
 
 def xml_text(source: DocumentSource) -> DecodedText:
     """Decode a well-formed XML document in the encoding of its byte order mark or of its declaration."""
-    mark, encoding = byte_order_mark(source.content)
+    bom, encoding = byte_order_mark(source.content)
     if encoding is None:
         declaration = DECLARED_XML_ENCODING.match(source.content[:1024])
         try:
@@ -171,7 +171,7 @@ def xml_text(source: DocumentSource) -> DecodedText:
         if encoding in ("utf-16", "utf-16-le", "utf-16-be"):
             raise DataError(f"{source.name}: is declared as UTF-16 but has no byte order mark")
     _check_xml(source)
-    return DecodedText(decode(source.content[len(mark) :], encoding, source.name), encoding, mark)
+    return DecodedText(decode(source.content[len(bom) :], encoding, source.name), encoding, bom)
 
 
 def _check_xml(source: DocumentSource) -> None:
@@ -215,8 +215,8 @@ def _check_xml(source: DocumentSource) -> None:
 def xml_reader(pieces: Callable[[str], Iterator[Piece]]) -> Reader:
     """Return a reader of XML files from a function that yields the pieces of their text."""
 
-    def read(source: DocumentSource) -> Reading:
+    def read(source: DocumentSource) -> ParsedDocument:
         decoded = xml_text(source)
-        return decoded.reading(pieces(xml_in_target(decoded.text, source.options)), "xmlcharrefreplace")
+        return decoded.parsed(pieces(xml_in_target(decoded.text, source.options)), "xmlcharrefreplace")
 
     return read

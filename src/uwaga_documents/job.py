@@ -27,8 +27,8 @@ from uwaga_documents.document import (
     DocumentFormat,
     DocumentOptions,
     DocumentSource,
+    ParsedDocument,
     Reader,
-    Reading,
     find_format,
 )
 from uwaga_documents.locations import ArchiveLocations, Location
@@ -40,7 +40,7 @@ MAX_PENDING_CHARACTERS = 1 << 22
 """Maximum number of characters that wait for the translation of the preceding texts."""
 
 DEFAULT_OPTIONS = DocumentOptions()
-UNRECORDED_OPTIONS = frozenset({"format", "largest"})
+UNRECORDED_OPTIONS = frozenset({"format", "max_member_bytes"})
 """Options that are not recorded in the journal, since they do not affect the translations or are recorded
 separately."""
 
@@ -194,9 +194,9 @@ def run_document_job(
         batches.doubts = {} if doubts is None else doubts
         with new_file(job.target) as file:
             if job.format.read is not None:
-                reading = _read(job.format.read, _file_source(job))
-                file.write(reading.mark)
-                batches.write(reading, file, Location())
+                parsed = _read(job.format.read, _file_source(job))
+                file.write(parsed.bom)
+                batches.write(parsed, file, Location())
             else:
                 _write_archive(job, batches, file)
             if _digest(job.source) != digest:
@@ -280,12 +280,12 @@ def _member_source(job: DocumentJob, archive: Archive, name: str) -> DocumentSou
     return DocumentSource(f"{job.source}: {name}", archive.read(name), job.options)
 
 
-def _read(reader: Reader, source: DocumentSource) -> Reading:
+def _read(reader: Reader, source: DocumentSource) -> ParsedDocument:
     """Read a document or a member of an archive, and add the name of the source to later errors about its
     texts.
     """
-    reading = reader(source)
-    return replace(reading, pieces=_name_errors(reading.pieces, source.name))
+    parsed = reader(source)
+    return replace(parsed, pieces=_name_errors(parsed.pieces, source.name))
 
 
 def _name_errors(pieces: Iterable[Piece], name: str) -> Iterator[Piece]:
@@ -307,7 +307,7 @@ def _pieces(job: DocumentJob) -> Iterator[Piece]:
     if job.format.read is not None:
         yield from _read(job.format.read, _file_source(job)).pieces
         return
-    with open_document(job.source, job.options.largest) as archive:
+    with open_document(job.source, job.options.max_member_bytes) as archive:
         readers = _readers(job, archive)
         for name in archive.members:
             if name in readers:
@@ -317,17 +317,17 @@ def _pieces(job: DocumentJob) -> Iterator[Piece]:
 
 
 def _write_archive(job: DocumentJob, batches: _Batches, file: IO[bytes]) -> None:
-    with open_document(job.source, job.options.largest) as archive:
+    with open_document(job.source, job.options.max_member_bytes) as archive:
         readers, locations = _readers(job, archive), ArchiveLocations(archive)
         with ArchiveWriter(file, archive.comment) as writer:
             for name, member in archive.members.items():
                 if name not in readers:
                     writer.copy(archive, name)
                     continue
-                reading = _read(readers[name], _member_source(job, archive, name))
+                parsed = _read(readers[name], _member_source(job, archive, name))
                 with writer.member(member) as stream:
-                    stream.write(reading.mark)
-                    batches.write(reading, stream, locations.member(name))
+                    stream.write(parsed.bom)
+                    batches.write(parsed, stream, locations.member(name))
 
 
 def _texts(piece: Piece) -> list[Inline]:
@@ -349,12 +349,12 @@ class _Batches:
         self.doubts: Doubts = {}
         self.doubtful: list[DoubtfulText] = []
 
-    def write(self, reading: Reading, file: IO[bytes], location: Location) -> None:
+    def write(self, parsed: ParsedDocument, file: IO[bytes], location: Location) -> None:
         """Write a document, or a member of an archive, that starts at ``location``."""
-        encoder = reading.encoder()
+        encoder = parsed.encoder()
         pending: list[tuple[Piece, Sequence[DocumentText]]] = []
         count = size = 0
-        for piece, texts in self._with_texts(reading.pieces):
+        for piece, texts in self._with_texts(parsed.pieces):
             pending.append((piece, texts))
             count += len(texts)
             size += len(piece) if isinstance(piece, str) else len(piece.raw or "")

@@ -159,7 +159,9 @@ class DocumentWorker:
         return await self._service.run_document(
             claimed.document,
             claimed.output,
-            DocumentOptions(source=source, target=spec.target, format=spec.format, largest=MAX_MEMBER_BYTES),
+            DocumentOptions(
+                source=source, target=spec.target, format=spec.format, max_member_bytes=MAX_MEMBER_BYTES
+            ),
             request=request,
             client=spec.owner,
             progress=claimed.progress,
@@ -209,7 +211,7 @@ def _claimed_texts(claimed: ClaimedDocument) -> Iterator[str]:
 
 def _document_texts(document: Path, output: Path, spec: DocumentSpec) -> Iterator[str]:
     options = DocumentOptions(
-        source=spec.source, target=spec.target, format=spec.format, largest=MAX_MEMBER_BYTES
+        source=spec.source, target=spec.target, format=spec.format, max_member_bytes=MAX_MEMBER_BYTES
     )
     return job_texts(document_job(document, output, options))
 

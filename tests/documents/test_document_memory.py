@@ -135,7 +135,7 @@ def test_archive_with_high_compression_ratio_is_rejected(tmp_path):
 
 def test_size_of_archive_members_is_limited(tmp_path):
     path = write(tmp_path, ".docx", "<w:p><w:r><w:t>Some words</w:t></w:r></w:p>")
-    job = document_job(path, tmp_path / "b.docx", options=DocumentOptions(largest=50))
+    job = document_job(path, tmp_path / "b.docx", options=DocumentOptions(max_member_bytes=50))
     with pytest.raises(UwagaError, match=r"'word/document.xml' has \d+ bytes, more than 50; divide"):
         list(job_texts(job))
 
@@ -144,7 +144,7 @@ def test_size_of_archive_members_is_limited(tmp_path):
 def test_document_with_many_text_runs_is_translated(tmp_path):
     paragraph = "<w:p>" + "".join(f"<w:r><w:t>word {number} </w:t></w:r>" for number in range(50)) + "</w:p>"
     path = write(tmp_path, ".docx", paragraph * 500)
-    job = document_job(path, tmp_path / "b.docx", options=DocumentOptions(largest=1 << 24))
+    job = document_job(path, tmp_path / "b.docx", options=DocumentOptions(max_member_bytes=1 << 24))
     report = run_document_job(job, lambda texts: [(str(text[0]).upper(),) for text in texts])
     assert report.texts == 500
 

@@ -40,9 +40,9 @@ def read(name: str, content: bytes, options: DocumentOptions) -> None:
     """Read a document and encode it again; only a UwagaError may be raised."""
     read_format = find_format(Path(name)).read
     assert read_format is not None
-    reading = read_format(DocumentSource(name, content, options))
-    encoder = reading.encoder()
-    for piece in reading.pieces:
+    parsed = read_format(DocumentSource(name, content, options))
+    encoder = parsed.encoder()
+    for piece in parsed.pieces:
         encoder.encode(piece if isinstance(piece, str) else piece.raw or "")
 
 

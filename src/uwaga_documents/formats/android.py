@@ -31,7 +31,7 @@ from uwaga.markup.xml import (
     xml_inline,
     xml_tokens,
 )
-from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
+from uwaga_documents.document import DocumentFormat, DocumentSource, ParsedDocument
 from uwaga_documents.encodings import xml_text
 from uwaga_documents.messages import MessageSyntax, inline_message_unit
 from uwaga_documents.plurals import plural_categories
@@ -47,7 +47,7 @@ SPACE = "\\u0020"
 ESCAPED_CHARACTERS = {"n": "\n", "t": "\t"}
 
 
-def read(source: DocumentSource) -> Reading:
+def read(source: DocumentSource) -> ParsedDocument:
     """Read the texts of a resource file."""
     decoded = xml_text(source)
     text = decoded.text
@@ -56,7 +56,7 @@ def read(source: DocumentSource) -> Reading:
         raise DataError(f"{source.name}: not an Android strings file: its root is not <resources>")
     target = source.options.target
     pieces = content_pieces(text, RESOURCE_ELEMENTS, lambda element: _resource(text, element, target))
-    return decoded.reading(pieces, "xmlcharrefreplace")
+    return decoded.parsed(pieces, "xmlcharrefreplace")
 
 
 def _resource(text: str, element: Element, target: str | None) -> Iterable[Piece]:

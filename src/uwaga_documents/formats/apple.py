@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from uwaga.errors import DataError
 from uwaga.markup.units import Piece, with_key
 from uwaga.markup.xml import escape, unescape, xml_tokens
-from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
+from uwaga_documents.document import DocumentFormat, DocumentSource, ParsedDocument
 from uwaga_documents.encodings import decode_text, xml_text
 from uwaga_documents.messages import PLURAL_CATEGORIES, MessageSyntax, message_unit
 
@@ -16,7 +16,7 @@ SYNTAX = MessageSyntax(("objc",), numbering="printf")
 CDATA, CDATA_END = "<![CDATA[", "]]>"
 
 
-def read_property_list(source: DocumentSource, is_displayed: Callable[[str], bool]) -> Reading:
+def read_property_list(source: DocumentSource, is_displayed: Callable[[str], bool]) -> ParsedDocument:
     """Read the strings of a property list.
 
     Args:
@@ -27,7 +27,7 @@ def read_property_list(source: DocumentSource, is_displayed: Callable[[str], boo
     text = decoded.text
     if "<plist" not in text:
         raise DataError(f"{source.name}: not a property list in XML; convert it with plutil -convert xml1")
-    return decoded.reading(_list_pieces(text, is_displayed), "xmlcharrefreplace")
+    return decoded.parsed(_list_pieces(text, is_displayed), "xmlcharrefreplace")
 
 
 def _list_pieces(text: str, is_displayed: Callable[[str], bool]) -> Iterator[Piece]:
@@ -74,7 +74,7 @@ BINARY = b"bplist"
 ESCAPED_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-def read_strings(source: DocumentSource) -> Reading:
+def read_strings(source: DocumentSource) -> ParsedDocument:
     """Read the values of a file of key-value pairs."""
     if source.content.startswith(BINARY):
         raise DataError(
@@ -87,7 +87,7 @@ def read_strings(source: DocumentSource) -> Reading:
     text = decoded.text
     if text.lstrip().startswith("<"):
         return read_property_list(source, lambda key: True)
-    return decoded.reading(_pair_pieces(text, source.name))
+    return decoded.parsed(_pair_pieces(text, source.name))
 
 
 def _pair_pieces(text: str, location: str) -> Iterator[Piece]:
@@ -137,7 +137,7 @@ STRINGS = DocumentFormat("strings", (".strings",), read_strings)
 DISPLAYED_KEYS = frozenset((*PLURAL_CATEGORIES, "NSStringLocalizedFormatKey"))
 
 
-def read_stringsdict(source: DocumentSource) -> Reading:
+def read_stringsdict(source: DocumentSource) -> ParsedDocument:
     """Read the plural forms in a property list."""
     return read_property_list(source, DISPLAYED_KEYS.__contains__)
 

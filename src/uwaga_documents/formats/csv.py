@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.markup.units import Piece, untranslated, with_key
-from uwaga_documents.document import DocumentFormat, DocumentOptions, DocumentSource, Reading
+from uwaga_documents.document import DocumentFormat, DocumentOptions, DocumentSource, ParsedDocument
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.messages import APPLICATION_SYNTAX, message_unit
 
@@ -22,7 +22,7 @@ def check(options: DocumentOptions) -> None:
         raise SettingsError("choose the columns to translate, such as --columns title,description")
 
 
-def read(source: DocumentSource) -> Reading:
+def read(source: DocumentSource) -> ParsedDocument:
     """Read the cells of the selected columns."""
     decoded = decode_text(source)
     text = decoded.text
@@ -30,7 +30,7 @@ def read(source: DocumentSource) -> Reading:
     separator = max(SEPARATORS, key=header.count) if not source.name.lower().endswith(".tsv") else "\t"
     if header.count(separator) == 0:
         separator = ","
-    return decoded.reading(_pieces(text, separator, source))
+    return decoded.parsed(_pieces(text, separator, source))
 
 
 def _pieces(text: str, separator: str, source: DocumentSource) -> Iterator[Piece]:

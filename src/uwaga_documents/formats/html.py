@@ -9,15 +9,15 @@ from uwaga.errors import DataError
 from uwaga.files.zip import Archive
 from uwaga.markup.html import html_pieces
 from uwaga.markup.xml import text_elements
-from uwaga_documents.document import DocumentFormat, DocumentSource, Reader, Reading
+from uwaga_documents.document import DocumentFormat, DocumentSource, ParsedDocument, Reader
 from uwaga_documents.encodings import html_text, xml_reader
 from uwaga_documents.language import html_in_target
 
 
-def read_html(source: DocumentSource) -> Reading:
+def read_html(source: DocumentSource) -> ParsedDocument:
     """Read a page, whose texts are its blocks and its attributes with human-readable text."""
     decoded = html_text(source)
-    return decoded.reading(html_pieces(html_in_target(decoded.text, source.options)), "xmlcharrefreplace")
+    return decoded.parsed(html_pieces(html_in_target(decoded.text, source.options)), "xmlcharrefreplace")
 
 
 HTML = DocumentFormat("html", (".html", ".htm", ".xhtml"), read_html)
@@ -48,7 +48,7 @@ def members(archive: Archive) -> Mapping[str, Reader]:
     return readers
 
 
-def _page(source: DocumentSource) -> Reading:
+def _page(source: DocumentSource) -> ParsedDocument:
     if b"<!ENTITY" in source.content:
         raise DataError(
             f"{source.name}: declares entities, which are never expanded; write the text itself instead"

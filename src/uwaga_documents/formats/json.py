@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from uwaga.errors import DataError
 from uwaga.markup.units import Piece, untranslated, with_key
-from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
+from uwaga_documents.document import DocumentFormat, DocumentSource, ParsedDocument
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.language import target_code
 from uwaga_documents.messages import (
@@ -65,7 +65,7 @@ class JsonText(NamedTuple):
     name: str = ""
 
 
-def read_json(source: DocumentSource) -> Reading:
+def read_json(source: DocumentSource) -> ParsedDocument:
     """Read all string values of a file, or only those with the keys that the user selected.
 
     Plural forms of i18next (``files_one``, ``files_other``) are replaced with the forms of the target
@@ -84,7 +84,7 @@ def read_json(source: DocumentSource) -> Reading:
         return value if is_text else value._replace(selected=False)
 
     pieces = _pieces(text, source, choose, source.options.target, syntax)
-    return decoded.reading(_root_in_target(text, pieces, source))
+    return decoded.parsed(_root_in_target(text, pieces, source))
 
 
 def _root_in_target(text: str, pieces: Iterator[Piece], source: DocumentSource) -> Iterator[Piece]:
@@ -96,7 +96,7 @@ def _root_in_target(text: str, pieces: Iterator[Piece], source: DocumentSource) 
     yield from pieces
 
 
-def read_arb(source: DocumentSource) -> Reading:
+def read_arb(source: DocumentSource) -> ParsedDocument:
     """Read the messages of a file, without their descriptions, whose keys start with ``@``.
 
     The value of ``@@locale`` is replaced with the target language, if that is known.
@@ -109,7 +109,7 @@ def read_arb(source: DocumentSource) -> Reading:
     pieces = _pieces(
         text, source, lambda value: None if value.top.startswith("@") else value, None, COMMON_SYNTAX
     )
-    return decoded.reading(pieces)
+    return decoded.parsed(pieces)
 
 
 def _with_locale(text: str, target: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from uwaga.errors import DataError
 from uwaga.markup.markdown import markdown_pieces
 from uwaga.markup.units import Piece
-from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
+from uwaga_documents.document import DocumentFormat, DocumentSource, ParsedDocument
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.formats.yaml import yaml_pieces
 from uwaga_documents.messages import KeyChoice
@@ -44,10 +44,10 @@ def front_matter(text: str, keys: Sequence[str] = ()) -> tuple[list[Piece], str]
     return [match[1], *pieces, match[3]], text[match.end() :]
 
 
-def read(source: DocumentSource) -> Reading:
+def read(source: DocumentSource) -> ParsedDocument:
     """Read a document, whose texts are its paragraphs, headings and table cells."""
     decoded = decode_text(source)
-    return decoded.reading(_pieces(decoded.text, source.options.keys))
+    return decoded.parsed(_pieces(decoded.text, source.options.keys))
 
 
 def _pieces(text: str, keys: Sequence[str]) -> Iterator[Piece]:

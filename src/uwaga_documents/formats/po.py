@@ -13,7 +13,7 @@ from uwaga.languages.codes import base_language
 from uwaga.markup import Inline
 from uwaga.markup.placeholders import CONVERSION
 from uwaga.markup.units import Fragment, Piece, Unit, pair_texts, untranslated, write_pieces
-from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
+from uwaga_documents.document import DocumentFormat, DocumentSource, ParsedDocument
 from uwaga_documents.encodings import DecodedText, byte_order_mark, decode, normalise_encoding
 from uwaga_documents.language import format_code
 from uwaga_documents.messages import MessageSyntax, message_unit
@@ -395,17 +395,17 @@ def _string(keyword: str, text: str, line_end: str) -> str:
     return "".join([f'{keyword} ""{line_end}', *(f'"{row}"{line_end}' for row in rows)])
 
 
-def read(source: DocumentSource) -> Reading:
+def read(source: DocumentSource) -> ParsedDocument:
     """Read a catalogue, whose texts are the untranslated and fuzzy entries, or all entries if
     options require it.
     """
     decoded = po_text(source)
-    return decoded.reading(po_pieces(decoded.text, source, decoded.encoding.upper()))
+    return decoded.parsed(po_pieces(decoded.text, source, decoded.encoding.upper()))
 
 
 def po_text(source: DocumentSource) -> DecodedText:
     """Decode a catalogue as :func:`decode_text` does, but use the encoding in its header as the default."""
-    mark, encoding = byte_order_mark(source.content)
+    bom, encoding = byte_order_mark(source.content)
     declared = CHARSET.search(source.content[:16384])
     if encoding is None and source.options.encoding:
         encoding = normalise_encoding(source.options.encoding, source.name)
@@ -415,7 +415,7 @@ def po_text(source: DocumentSource) -> DecodedText:
         except SettingsError:
             encoding = None
     encoding = encoding or "utf-8"
-    return DecodedText(decode(source.content[len(mark) :], encoding, source.name), encoding, mark)
+    return DecodedText(decode(source.content[len(bom) :], encoding, source.name), encoding, bom)
 
 
 FORMAT = DocumentFormat("po", (".po", ".pot"), read)

@@ -17,7 +17,7 @@ from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.inline import join_parts, match_pairs
 from uwaga.markup.units import Piece, Unit, balance_tags, is_translatable, text_unit, trim
 from uwaga.markup.wrapping import balance
-from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
+from uwaga_documents.document import DocumentFormat, DocumentSource, ParsedDocument
 from uwaga_documents.encodings import decode_text
 
 LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
@@ -67,7 +67,7 @@ class Cue(NamedTuple):
     voice: str = ""
 
 
-def read_srt(source: DocumentSource) -> Reading:
+def read_srt(source: DocumentSource) -> ParsedDocument:
     """Read a SubRip file."""
     decoded = decode_text(source)
     text = decoded.text
@@ -76,17 +76,17 @@ def read_srt(source: DocumentSource) -> Reading:
         raise DataError(
             f"{source.name}: contains no time such as 00:00:01,000 --> 00:00:02,000: is it SubRip?"
         )
-    return decoded.reading(_pieces(text, _with_text(text, cues), escaped=False))
+    return decoded.parsed(_pieces(text, _with_text(text, cues), escaped=False))
 
 
-def read_vtt(source: DocumentSource) -> Reading:
+def read_vtt(source: DocumentSource) -> ParsedDocument:
     """Read a WebVTT file."""
     decoded = decode_text(source)
     text = decoded.text
     if not text.startswith("WEBVTT"):
         raise DataError(f"{source.name}: does not begin with WEBVTT: is it WebVTT?")
     cues = _voices(text, _cues(text, VTT_TIMES, numbered=False))
-    return decoded.reading(_pieces(text, _with_text(text, cues), escaped=True))
+    return decoded.parsed(_pieces(text, _with_text(text, cues), escaped=True))
 
 
 def _cues(text: str, times: re.Pattern[str], *, numbered: bool) -> Iterator[Cue]:

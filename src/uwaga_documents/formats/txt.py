@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from uwaga.markup import Inline, plain_text
 from uwaga.markup.units import Piece, text_unit
 from uwaga.markup.wrapping import fill
-from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
+from uwaga_documents.document import DocumentFormat, DocumentSource, ParsedDocument
 from uwaga_documents.encodings import decode_text
 
 LINE = re.compile(r"([^\n\r]*)(\r\n|\n|\r|$)")
@@ -19,14 +19,14 @@ MIN_WRAPPED_CHARACTERS = 40
 the next line, ends a paragraph."""
 
 
-def read(source: DocumentSource) -> Reading:
+def read(source: DocumentSource) -> ParsedDocument:
     """Read the paragraphs of a text.
 
     Consecutive lines are one paragraph if they have the same indentation and only the last line is short. The
     translation of a wrapped paragraph is wrapped to the same width. A list item starts a new paragraph.
     """
     decoded = decode_text(source)
-    return decoded.reading(_pieces(decoded.text))
+    return decoded.parsed(_pieces(decoded.text))
 
 
 def _pieces(text: str) -> Iterator[Piece]:

@@ -39,7 +39,7 @@ from uwaga.markup.xml import (
     xml_inline,
     xml_tokens,
 )
-from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
+from uwaga_documents.document import DocumentFormat, DocumentSource, ParsedDocument
 from uwaga_documents.encodings import xml_text
 from uwaga_documents.language import format_code
 from uwaga_documents.messages import MessageSyntax, inline_message_unit
@@ -58,7 +58,7 @@ UNTRANSLATED_STATES = frozenset(("new", "needs-translation", "initial", ""))
 """States of targets that are not yet translated."""
 
 
-def read(source: DocumentSource) -> Reading:
+def read(source: DocumentSource) -> ParsedDocument:
     """Read the units of a file."""
     decoded = xml_text(source)
     text = decoded.text
@@ -69,7 +69,7 @@ def read(source: DocumentSource) -> Reading:
         raise DataError(f"{source.name}: not an XLIFF file of version 1 or 2")
     prefix = root.name.removesuffix("xliff")
     pieces = _XliffUnits(text, prefix, version[0] == "2", source).pieces()
-    return decoded.reading(pieces, "xmlcharrefreplace")
+    return decoded.parsed(pieces, "xmlcharrefreplace")
 
 
 class _XliffUnits:

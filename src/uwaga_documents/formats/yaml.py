@@ -14,7 +14,7 @@ import yaml
 
 from uwaga.errors import DataError, reason
 from uwaga.markup.units import Piece, untranslated, with_key
-from uwaga_documents.document import DocumentFormat, DocumentSource, Reading
+from uwaga_documents.document import DocumentFormat, DocumentSource, ParsedDocument
 from uwaga_documents.encodings import decode_text
 from uwaga_documents.language import target_code
 from uwaga_documents.messages import (
@@ -102,7 +102,7 @@ class _Collection:
             self.key, self.expects_key = key, not self.expects_key
 
 
-def read(source: DocumentSource) -> Reading:
+def read(source: DocumentSource) -> ParsedDocument:
     """Read the string values; numbers, dates and other values are copied.
 
     The plural forms in a mapping, as in Rails, are replaced with the forms of the target language. The root
@@ -110,7 +110,7 @@ def read(source: DocumentSource) -> Reading:
     language.
     """
     decoded = decode_text(source)
-    return decoded.reading(_pieces_in_target(decoded.text, source))
+    return decoded.parsed(_pieces_in_target(decoded.text, source))
 
 
 def _pieces_in_target(text: str, source: DocumentSource) -> Iterator[Piece]:

@@ -168,7 +168,7 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
         keys=tuple(arguments.keys),
         retranslate=arguments.retranslate,
         target=target,
-        largest=MAX_MEMBER_BYTES,
+        max_member_bytes=MAX_MEMBER_BYTES,
     )
 
     def texts() -> Iterator[str]:
