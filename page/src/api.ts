@@ -66,19 +66,19 @@ export class Api {
 
   async loadLanguages(): Promise<AvailableLanguages> {
     const [body, { models, memories }] = (await Promise.all([this.json("GET", "v1/languages"), this.json("GET", "v1/models")])) as [
-      { languages: Array<{ code: string; name: string; targets: string[] }> },
+      { languages: Array<{ code: string; name: string; targets: string[]; detected: boolean }> },
       { models: Array<{ name: string; sources: string[]; targets: string[] }>; memories: boolean },
     ];
     const names = new Map(body.languages.map((entry) => [entry.code, entry.name]));
     const pairs = body.languages.flatMap((entry) => entry.targets.map((target) => [entry.code, target] as const));
     const language = (code: string) => ({ code, name: names.get(code) ?? code });
-    const sources = [...new Set(pairs.map(([from]) => from))].map(language);
+    const sources = body.languages.flatMap(({ code, name, targets, detected }) => (targets.length ? [{ code, name, isDetected: detected }] : []));
     return {
       sources,
       targets: [...new Set(pairs.map(([, to]) => to))].map(language),
       pairs,
       demonstration: models.find((model) => model.name === "bundled"),
-      detects: sources.length > 1,
+      detects: sources.length > 1 && sources.some(({ isDetected }) => isDetected),
       remembers: memories,
     };
   }

@@ -3,7 +3,7 @@
 import type { App } from "./app";
 import { make, fillSelect } from "./dom";
 import { icon } from "./icons";
-import { AUTO, nameOf, availableTargets } from "./languages";
+import { AUTO, nameOf, availableTargets, type Language } from "./languages";
 import { say, currentLanguage } from "./messages";
 
 export class LanguageBar {
@@ -45,7 +45,7 @@ export class LanguageBar {
     const { languages, store } = this.app;
     const { source, target } = store.settings;
     const reader = currentLanguage();
-    const toOptions = (choices: typeof languages.sources) =>
+    const toOptions = (choices: Language[]) =>
       choices
         .map((language): [string, string] => [language.code, nameOf(language, reader)])
         .sort((first, second) => first[1].localeCompare(second[1], reader));

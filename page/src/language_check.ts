@@ -1,7 +1,7 @@
 /** Whether a text is in the selected language, as far as the server can tell. */
 
 import type { Api, Detection } from "./api";
-import { isDetectable, isSameLanguage } from "./languages";
+import { isSameLanguage, type SourceLanguage } from "./languages";
 import { RequestError } from "./problem";
 
 /** Characters of a text that are examined. */
@@ -12,18 +12,17 @@ const MIN_CONFIDENCE = 0.95;
 
 export class LanguageCheck {
   private last: { sample: string; source: string; detection: Detection | null } | undefined;
-  private isSupported = true;
 
   constructor(private readonly api: Pick<Api, "detect">) {}
 
   /**
-   * Return the code of the language that a text is in instead of `source`, null if it is none of the server's languages,
-   * and undefined if it is in `source` or that is uncertain.
+   * Return the code of the language that a text is in instead of the selected one, null if it is none of the server's
+   * languages, and undefined if it is in the selected one or that is uncertain.
    */
-  async otherLanguage(text: string, source: string, signal: AbortSignal): Promise<string | null | undefined> {
+  async otherLanguage(text: string, { code: source, isDetected }: SourceLanguage, signal: AbortSignal): Promise<string | null | undefined> {
     const sample = text.slice(0, SAMPLE_CHARACTERS);
     const letters = sample.replace(/\P{L}/gu, "");
-    if (!this.isSupported || !isDetectable(source) || new TextEncoder().encode(letters).length < MIN_BYTES) return undefined;
+    if (!isDetected || new TextEncoder().encode(letters).length < MIN_BYTES) return undefined;
     const detection = await this.detect(sample, source, signal);
     if (detection === null) return null;
     return !detection || isSameLanguage(detection.code, source) || detection.confidence < MIN_CONFIDENCE ? undefined : detection.code;
@@ -37,10 +36,8 @@ export class LanguageCheck {
       this.last = { sample, source, detection };
       return detection;
     } catch (error) {
-      if (signal.aborted) return undefined;
-      if (!(error instanceof RequestError)) throw error;
-      this.isSupported = error.problem.key !== "errorDetect";
-      return undefined;
+      if (signal.aborted || error instanceof RequestError) return undefined;
+      throw error;
     }
   }
 }

@@ -5,8 +5,13 @@ export interface Language {
   name: string;
 }
 
+export interface SourceLanguage extends Language {
+  /** Whether the server tells texts in the language from those in others. */
+  isDetected: boolean;
+}
+
 export interface AvailableLanguages {
-  sources: Language[];
+  sources: SourceLanguage[];
   targets: Language[];
   pairs: ReadonlyArray<readonly [source: string, target: string]>;
   /** The languages of the bundled model, if the server has it. */
@@ -34,13 +39,6 @@ export function direction(code: string): "rtl" | "ltr" {
   return RIGHT_TO_LEFT.has(script ?? language) ? "rtl" : "ltr";
 }
 
-/** The languages that the server's detection knows; a text in another one is taken for one of these. */
-const DETECTABLE = new Set((
-  "ace af am an ar ary arz as az ba bcl be bg bn br bs ca crh cs cy da de dz el en eo es et eu ext fa ff fi fo fr fy ga gcf gcr gd gl gom grc gu " +
-  "gug guw ha hbo he hi hr ht hu hy id ig is it ja jv ka kab ki kk km kn ko ku ky la lb lg lij ln lo lt ltg lv mg mk ml mn mr ms mt my ne nl nn no " +
-  "nso oc om or pa pcm pl ps pt qu ro ru rw sa sdh se si sk sl sn so sq sr st sv sw ta te tg th tk tl tr tt ug uk ur uz uzs vec vi vo wa wuu xh yo yue zh zu zxx"
-).split(" "));
-
 /** Return the shortest code of a language: `de` for `deu_Latn`. */
 function shortestCode(code: string): string {
   try {
@@ -49,9 +47,6 @@ function shortestCode(code: string): string {
     return baseLanguage(code); // the code is not a language tag
   }
 }
-
-/** Return whether the server's detection tells a language from others. */
-export const isDetectable = (code: string): boolean => DETECTABLE.has(shortestCode(code));
 
 export const isSameLanguage = (first: string, second: string): boolean => shortestCode(first) === shortestCode(second);
 

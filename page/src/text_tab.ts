@@ -5,7 +5,6 @@ import { translatedName } from "./document_name";
 import { button, make, saveFile, setMessage } from "./dom";
 import { LanguageBar } from "./language_bar";
 import { LanguageCheck } from "./language_check";
-import { AUTO } from "./languages";
 import { MemoryChoice } from "./memories";
 import { SourceBox } from "./mirror";
 import { isBlank } from "./lines";
@@ -308,12 +307,13 @@ export class TextTab implements Selection {
     this.checking.abort();
     const { signal } = (this.checking = new AbortController());
     const { app } = this;
-    const { source } = app.store.settings;
-    const other = source === AUTO ? undefined : await this.languageCheck.otherLanguage(this.text, source, signal);
-    if (other === undefined || signal.aborted) return;
-    const isSource = app.languages.sources.some(({ code }) => code === other);
+    const { sources } = app.languages;
+    const source = sources.find(({ code }) => code === app.store.settings.source); // none if it is detected
+    const other = source && (await this.languageCheck.otherLanguage(this.text, source, signal));
+    if (!source || other === undefined || signal.aborted) return;
+    const isSource = sources.some(({ code }) => code === other);
     const key = other === null ? "noteNoLanguage" : isSource ? "noteOtherLanguage" : "noteOtherLanguageOnly";
-    this.note.prepend(make("p", {}, say(key, { language: app.nameOf(other ?? source) })));
+    this.note.prepend(make("p", {}, say(key, { language: app.nameOf(other ?? source.code) })));
   }
 
   /** Show the warnings and errors of lines. */

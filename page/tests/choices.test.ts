@@ -16,7 +16,7 @@ function randomModels(): AvailableLanguages {
   const allPairs = CODES.flatMap((source) => CODES.filter((target) => target !== source).map((target) => [source, target] as const));
   const pairs = allPairs.filter(() => below(3) === 0);
   if (!pairs.length) pairs.push(["en", "de"]);
-  const sources = [...new Set(pairs.map(([source]) => source))].map(language);
+  const sources = [...new Set(pairs.map(([source]) => source))].map((code) => ({ ...language(code), isDetected: true }));
   const targets = [...new Set(pairs.map(([, two]) => two))].map(language);
   return { sources, targets, pairs, detects: sources.length > 1, remembers: false };
 }

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from uwaga.languages.detection import LanguageIdentifier
 from uwaga_server.page import PAGE_FOLDER, page_files, page_routes
 from uwaga_server.routing import Router
 
@@ -38,13 +37,6 @@ def test_index_page_has_no_broken_links_or_inline_code(client, paths):
     assert {f"/{name}" for name in linked} - {"/openapi.json"} <= set(paths)
     assert "<style" not in index and "onclick" not in index
     assert not re.search(r"<script(?![^>]*src=)", index)
-
-
-def test_page_knows_which_languages_are_detected():
-    pytest.importorskip("py3langid")
-    source = (SOURCES / "src/languages.ts").read_text(encoding="utf-8")
-    [listed] = re.findall(r"DETECTABLE = new Set\(\((.*?)\)", source, re.DOTALL)
-    assert set(" ".join(re.findall(r'"([^"]+)"', listed)).split()) - {""} == LanguageIdentifier().languages
 
 
 def test_attention_view_is_fully_translated():

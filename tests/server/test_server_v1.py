@@ -45,7 +45,7 @@ def test_v1_translates_a_single_text(server: RunningServer, translator: uwaga.Tr
 
 def test_languages_are_listed(server: RunningServer):
     body = httpx.get(f"{server.url}/v1/languages").json()
-    assert body == {"languages": [{"code": "en", "name": "English", "targets": ["de"]}]}
+    assert body == {"languages": [{"code": "en", "name": "English", "targets": ["de"], "detected": True}]}
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ import pytest
 
 from uwaga import load
 from uwaga.checkpoints.languages import LanguagePair
-from uwaga.errors import SettingsError
-from uwaga.languages.detection import UNDETERMINED, detect_language
+from uwaga.errors import MissingExtraError, SettingsError
+from uwaga.languages.detection import UNDETERMINED, detect_language, is_detected
 from uwaga.translator.layers.untranslated import ALREADY_TRANSLATED
 from uwaga.translator.plan import resolve_source
 
@@ -22,6 +22,17 @@ TEXTS = {
 def test_language_of_a_sentence_is_detected(language):
     detected = detect_language(["12 345", TEXTS[language]])
     assert detected.language == language and 0.5 < detected.probability <= 1
+
+
+def test_language_is_detected_whatever_the_form_of_its_code(monkeypatch):
+    codes = ("de", "de_AT", "deu_Latn", "csb", "not a language", "")
+    assert [is_detected(code) for code in codes] == [True, True, True, False, False, False]
+
+    def fail() -> None:
+        raise MissingExtraError("not installed")
+
+    monkeypatch.setattr("uwaga.languages.detection._identifier", fail)
+    assert not any(map(is_detected, codes))
 
 
 @pytest.mark.parametrize(

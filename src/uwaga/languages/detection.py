@@ -172,6 +172,18 @@ def other_language(texts: Iterable[str], declared: str | None) -> str | None:
     return None if is_similar or probability < MIN_OTHER_PROBABILITY else language
 
 
+def is_detected(language: str) -> bool:
+    """Return whether :func:`detect_language` tells a language from others; never without py3langid.
+
+    Args:
+        language: any code of the language, such as ``de`` or ``deu_Latn``.
+    """
+    try:
+        return base_language(language) in _identifier().languages
+    except MissingExtraError:
+        return False
+
+
 def load_detector() -> None:
     """Load the identifier of :func:`detect_language`, which takes a second.
 

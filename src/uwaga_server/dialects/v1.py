@@ -9,7 +9,7 @@ from typing import TypedDict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga.languages.detection import AUTO
+from uwaga.languages.detection import AUTO, is_detected
 from uwaga.results.translation import Translation
 from uwaga.results.views import attention_view_data
 from uwaga.search import SearchOverrides
@@ -124,9 +124,14 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
 def _add_list_routes(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/languages", "List the languages", response_model=schema.LanguagesAnswer)
     async def languages(request: Request) -> Response:
-        """List each source language with its target languages."""
+        """List each source language with its target languages, and whether it is detected in texts."""
         BEARER_KEY.admit(context, request)
-        return json_response({"languages": languages_response(context.service.languages.sources)})
+
+        def listed() -> list[dict[str, object]]:
+            languages = languages_response(context.service.languages.sources)
+            return [language | {"detected": is_detected(str(language["code"]))} for language in languages]
+
+        return json_response({"languages": await run_in_thread(listed)})  # the detector may be loading
 
     @routes.add("GET", "/models", "List the models", response_model=schema.ModelsAnswer)
     async def models(request: Request) -> Response:

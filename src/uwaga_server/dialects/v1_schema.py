@@ -228,11 +228,12 @@ class DetectAnswer(BaseModel):
 
 
 class ServedLanguageAnswer(BaseModel):
-    """A source language with its target languages."""
+    """A source language with its target languages, and whether it is detected in texts."""
 
     code: str
     name: str
     targets: list[str]
+    detected: bool
 
 
 class LanguagesAnswer(BaseModel):
