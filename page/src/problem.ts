@@ -13,9 +13,6 @@ export interface Problem {
   canRetry: boolean;
 }
 
-/** Details that say no more than the page's own text. */
-const REPEATS_TEXT = /zip archive/;
-
 export interface ErrorResponse {
   status: number;
   code: string;
@@ -59,7 +56,8 @@ export function toProblem(
   if (status === 401 || status === 403) return problem(context.hasKey ? "errorKeyWrong" : "errorKey");
   const isDocument = context.path.startsWith("v1/documents");
   if (code === "unsupported_format") return problem("errorFormat");
-  if (isDocument && code === "invalid_text") return { ...problem("errorUnreadable"), ...(REPEATS_TEXT.test(message) ? {} : { detail }) };
+  if (code === "damaged_file") return problem("errorUnreadable");
+  if (isDocument && code === "invalid_text") return { ...problem("errorUnreadable"), detail };
   if (isDocument && code === "unknown_language") return problem("errorLanguage", {}, true);
   if (status === 413) return problem(isDocument ? "errorFileLarge" : "errorLong");
   if (code === "model_unavailable") return problem("errorModel", {}, true);

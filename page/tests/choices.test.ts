@@ -102,9 +102,9 @@ test("error responses become problems", () => {
   assert.equal(meaning(400, error("unsupported_format", "file"), null, false, documents).key, "errorFormat");
   assert.equal(meaning(413, error("body_too_large"), null, false, documents).key, "errorFileLarge");
   assert.equal(meaning(400, error("unknown_language", "source"), null, false, documents).key, "errorLanguage");
-  const unreadable = (message: string) => meaning(400, { error: { code: "invalid_text", message } }, null, false, documents);
-  assert.deepEqual([unreadable("line 3").key, unreadable("line 3").detail], ["errorUnreadable", "line 3."]);
-  assert.equal(unreadable("not a complete zip archive (File is not a zip file)").detail, undefined);
+  const unreadable = (code: string) => meaning(400, { error: { code, message: "line 3" } }, null, false, documents);
+  assert.deepEqual([unreadable("invalid_text").key, unreadable("invalid_text").detail], ["errorUnreadable", "line 3."]);
+  assert.deepEqual([unreadable("damaged_file").key, unreadable("damaged_file").detail], ["errorUnreadable", undefined]);
   assert.deepEqual(meaning(400, { error: "plain words" }).values, { detail: "plain words." });
 });
 

@@ -59,6 +59,10 @@ class DataError(UwagaError):
     """A corpus, sentence or text file is invalid."""
 
 
+class DamagedFileError(DataError):
+    """A file is truncated, encrypted or of another format than its name says."""
+
+
 class TextTooLongError(DataError):
     """An input is too long for the model."""
 

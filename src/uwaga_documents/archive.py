@@ -8,14 +8,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from uwaga.errors import DataError, reason
+from uwaga.errors import DamagedFileError, DataError, reason
 from uwaga.files.zip import DAMAGE_ERRORS, Archive, ZipMember, ZipRules, open_zip
 from uwaga_documents.document import MAX_DOCUMENT_BYTES
 
 
 @contextmanager
 def open_document(path: Path, max_member_bytes: int = MAX_DOCUMENT_BYTES) -> Iterator[Archive]:
-    """Open a document for reading; ``max_member_bytes`` limits the members that are read into memory."""
+    """Open a document for reading.
+
+    Args:
+        path: the file of the document.
+        max_member_bytes: maximum number of bytes of a member that is read into memory.
+
+    Raises:
+        DamagedFileError: the file is not a complete zip archive.
+        DataError: the file cannot be read, or a member exceeds a limit.
+    """
     with contextlib.ExitStack() as stack:
         try:
             archive = stack.enter_context(
@@ -24,7 +33,7 @@ def open_document(path: Path, max_member_bytes: int = MAX_DOCUMENT_BYTES) -> Ite
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
         except DAMAGE_ERRORS as error:
-            raise DataError(
+            raise DamagedFileError(
                 f"{path}: not a complete zip archive ({reason(error)}); is the file truncated, encrypted "
                 "or of another format?"
             ) from None

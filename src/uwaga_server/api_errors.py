@@ -12,6 +12,7 @@ from typing import TypeVar
 from uwaga.errors import (
     BusyError,
     CancelledRequestError,
+    DamagedFileError,
     DataError,
     DeadlineError,
     MissingExtraError,
@@ -151,6 +152,7 @@ _ERROR_CODES: tuple[tuple[type[UwagaError], int, str], ...] = (
     (MissingExtraError, 501, "not_available"),
     (NotInspectableError, 400, "not_inspectable"),
     (SettingsError, 400, "invalid_option"),
+    (DamagedFileError, 400, "damaged_file"),
     (DataError, 400, "invalid_text"),
     (UwagaError, 400, "refused"),
 )
