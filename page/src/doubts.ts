@@ -43,8 +43,16 @@ const NOTES: ReadonlyArray<[pattern: RegExp, key: Key]> = [
   [/^the term (?<term>.*) was not translated as (?<target>.*)$/u, "noteTerm"],
 ];
 
-/** Return the words of a warning that names words, and what is wrong with them. */
-function parseWarning(warning: string): { kind: string; words: Array<{ text: string; quoted: string }>; side: Doubt["side"]; reason: Key } | undefined {
+/** A warning that names words, and what is wrong with them. */
+interface NamingWarning {
+  kind: string;
+  words: Array<{ text: string; quoted: string }>;
+  side: Doubt["side"];
+  reason: Key;
+}
+
+/** Parse a warning; undefined if it does not name words. */
+function parseWarning(warning: string): NamingWarning | undefined {
   const colon = warning.indexOf(": ");
   const kind = warning.slice(0, colon);
   if (colon < 0 || !Object.hasOwn(WARNINGS, kind)) return undefined;
@@ -102,30 +110,29 @@ function findListed(text: string, words: readonly string[]): Span[] {
 export const isLocated = ({ coverage }: ServerTranslation): boolean => coverage !== undefined && coverage.omitted_spans?.length === coverage.omitted.length;
 
 /** Return the spans of the words of a text that its translation omits. */
-function omissionsOf(source: string, translation: ServerTranslation): Span[] {
+function omissionsOf(source: string, translation: ServerTranslation, warnings: readonly NamingWarning[]): Span[] {
   if (isLocated(translation)) {
     const units = codeUnitOffsets(source);
     return translation.coverage!.omitted_spans.map(([start, end]) => [units[start]!, units[end]!]);
   }
-  const warnings = (translation.warnings ?? []).flatMap((warning) => parseWarning(warning) ?? []);
   return findListed(source, warnings.filter(({ reason }) => reason === "doubtOmitted").flatMap(({ words }) => words.map(({ text }) => text)));
 }
 
 /** Return what the reader has decided in the translation of a line. */
-export function decisionsOf({ translation, choiceSpans = [], confirmedSpans = [] }: Pick<Line, "translation" | "choiceSpans" | "confirmedSpans">): Decision[] {
-  const decisions = choiceSpans.map((span): Decision => ({ span, reason: confirmedSpans.includes(span) ? "wordConfirmed" : "wordChosen" }));
+export function decisionsOf({ translation, chosen = [] }: Pick<Line, "translation" | "chosen">): Decision[] {
+  const decisions = chosen.map(({ span, isConfirmed }): Decision => ({ span, reason: isConfirmed ? "wordConfirmed" : "wordChosen" }));
   const terms = (translation?.terms ?? []).filter(({ applied }) => applied).map(({ target }) => target);
   for (const span of findListed(translation?.text ?? "", terms)) decisions.push({ span, reason: "wordTerm" });
   return decisions;
 }
 
 /** Return the doubts about the translation of a line, in the order of the texts, those of the source first. */
-export function doubtsOf(line: Pick<Line, "source" | "translation" | "choiceSpans">, language: string): Doubt[] {
+export function doubtsOf(line: Pick<Line, "source" | "translation" | "chosen">, language: string): Doubt[] {
   const { source, translation } = line;
   if (!translation) return [];
-  const doubts = omissionsOf(source, translation).map((span): Doubt => ({ side: "source", span, level: 3, reason: "doubtOmitted", values: {} }));
-  for (const warning of translation.warnings ?? []) {
-    const { words, side, reason } = parseWarning(warning) ?? { words: [], side: "source", reason: "doubtOmitted" };
+  const warnings = (translation.warnings ?? []).flatMap((warning) => parseWarning(warning) ?? []);
+  const doubts = omissionsOf(source, translation, warnings).map((span): Doubt => ({ side: "source", span, level: 3, reason: "doubtOmitted", values: {} }));
+  for (const { words, side, reason } of warnings) {
     if (reason === "doubtOmitted") continue; // found above
     const spans = words.flatMap(({ text }) => findWords(side === "source" ? source : translation.text, text));
     doubts.push(...spans.map((span): Doubt => ({ side, span, level: 3, reason, values: {} })));

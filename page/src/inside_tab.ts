@@ -60,9 +60,9 @@ export class InsideTab {
 
   onShow(): void {
     const isForced = this.session.settings.glossary.length > 0;
-    this.lines = this.session.lines.flatMap(({ source, translation, choiceSpans = [] }, lineIndex) =>
+    this.lines = this.session.lines.flatMap(({ source, translation, chosen = [] }, lineIndex) =>
       translation ? sentencesOf(source, translation).map((parts, sentence) => {
-        const isChosen = choiceSpans.some((span) => overlaps(span, parts.targetSpan));
+        const isChosen = chosen.some(({ span }) => overlaps(span, parts.targetSpan));
         const isRemembered = usesOf(source, translation, sentence).length > 0;
         return { ...parts, lineIndex, sentence, isForced: isForced || isChosen || isRemembered };
       }) : [],

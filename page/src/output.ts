@@ -55,7 +55,7 @@ export class Output {
 
   /** Show lines; the elements of unchanged lines are kept, and with them the focus. */
   show(lines: readonly Line[], language: string): void {
-    const keys = lines.map((line) => `${currentLanguage()} ${line.stage} ${line.choiceSpans ?? ""} ${line.confirmedSpans ?? ""} ${JSON.stringify(line.translation?.memory)}\n${line.text}`);
+    const keys = lines.map((line) => `${currentLanguage()} ${line.stage} ${JSON.stringify([line.chosen, line.translation?.memory])}\n${line.text}`);
     if (language !== this.language) this.shownKeys = [];
     this.language = language;
     this.element.lang = language.replaceAll("_", "-");

@@ -17,10 +17,14 @@ export interface Line {
   translation?: ServerTranslation;
   /** Whether the old text translates a prefix of the source, or a text of which the source is a prefix. */
   grows?: boolean;
-  /** The parts of the translation that the reader has chosen. */
-  choiceSpans?: Span[];
-  /** Those of them that the reader has confirmed. */
-  confirmedSpans?: Span[];
+  /** What the reader has chosen in the translation, in the order of the text. */
+  chosen?: ChosenPart[];
+}
+
+/** A part of a translation that the reader has chosen. */
+export interface ChosenPart {
+  span: Span;
+  isConfirmed: boolean;
 }
 
 /** What the reader has chosen for a sentence; it is kept while the text around it and the settings change. */
@@ -361,20 +365,18 @@ export class Session {
 
   private withChoices(source: string, translation: ServerTranslation): Line {
     const sentences = sentencesOf(source, translation);
-    const choiceSpans: Span[] = [];
-    const confirmedSpans: Span[] = [];
+    const chosen: ChosenPart[] = [];
     let result = translation;
     sentences.forEach((sentence, index) => {
       const choice = this.choiceFor(sentence.source, usesOf(source, translation, index));
       const current = sentencesOf(source, result);
       if (!choice || current.length !== sentences.length) return; // the pieces of another choice do not spell its text
       const [start] = current[index]!.targetSpan;
-      const span: Span = [start, start + choice.prefix.length];
-      choiceSpans.push(span);
-      if (choice.isComplete && choice.prefix === this.confirmed.get(sentence.source.trim())) confirmedSpans.push(span);
+      const isConfirmed = choice.isComplete && choice.prefix === this.confirmed.get(sentence.source.trim());
+      chosen.push({ span: [start, start + choice.prefix.length], isConfirmed });
       result = spliceSentence(source, result, index, choice.translation);
     });
-    return { source, text: result.text, stage: "done", translation: result, ...(choiceSpans.length ? { choiceSpans, confirmedSpans } : {}) };
+    return { source, text: result.text, stage: "done", translation: result, ...(chosen.length ? { chosen } : {}) };
   }
 
   private showDrafts(drafts: ReadonlyMap<string, string>): void {

@@ -86,7 +86,7 @@ test("a choice is kept while the text around its sentence and the settings chang
   await lines.force(lines.lines[0]!, 1, "so ");
   lines.choose(lines.lines[0]!, 0, { text: "ONE MANb", tokens: ["▁ONE", "▁MANb"] });
   assert.equal(lines.text(), "ONE MANb so A DOG.b");
-  assert.deepEqual(lines.lines[0]!.choiceSpans, [[0, 8], [9, 12]]);
+  assert.deepEqual(lines.lines[0]!.chosen?.map(({ span }) => span), [[0, 8], [9, 12]]);
   await lines.update("a cat. a dog. a man.", SETTINGS, 0);
   assert.equal(lines.text(), "A CAT.b so A DOG.b ONE MANb");
   await lines.update("a man. a dog.", other, 0);
@@ -176,8 +176,8 @@ test("choices for sentences are kept next to sentences from a memory", async () 
   assert.equal(lines.text(), "So A MAN. Ein Hund.");
   await lines.refresh("A dog.", { ...plain, memory: MEMORY });
   assert.equal(lines.text(), "So A MAN. Ein Hund.");
-  const [{ source, translation, choiceSpans }] = lines.lines as [Line];
-  assert.deepEqual(choiceSpans, [[0, 3]]);
+  const [{ source, translation, chosen }] = lines.lines as [Line];
+  assert.deepEqual(chosen?.map(({ span }) => span), [[0, 3]]);
   assert.deepEqual([0, 1].map((index) => usesOf(source, translation!, index).length), [0, 1]);
   await lines.reset(lines.lines[0]!, 0);
   assert.equal(lines.text(), "A MAN. Ein Hund.");
