@@ -3,7 +3,7 @@
 import type { ServerTranslation } from "./api";
 import type { Key } from "./say";
 import type { Line } from "./session";
-import { codeUnitOffsets, doubtLevel, type Span, splitWords, wordProbabilities } from "./words";
+import { codeUnitOffsets, doubtLevel, type Span, splitWords, UNSPACED, wordProbabilities } from "./words";
 
 export interface Doubt {
   side: "source" | "target";
@@ -86,7 +86,7 @@ export function warningsOutside(warnings: readonly string[], source: string, tar
 
 /** Return the spans of the occurrences of a word or number that are not a part of a longer one. */
 function findWords(text: string, word: string): Span[] {
-  const isSeparated = /^[\p{L}\p{N}.,]*$/u.test(word) && !/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Thai}]/u.test(word);
+  const isSeparated = /^[\p{L}\p{N}.,]*$/u.test(word) && !UNSPACED.test(word);
   const spans: Span[] = [];
   for (let start = text.indexOf(word); start >= 0 && word; start = text.indexOf(word, start + 1)) {
     const end = start + word.length;

@@ -289,7 +289,7 @@ export class SentencePanel {
   /** Keep a translation of the sentence in this browser; return false if the server does not respond, which is shown above. */
   private async confirm(translation: string): Promise<boolean> {
     const { source } = this.sentence;
-    await this.session.force(this.line!, this.index, translation, true);
+    await this.session.correct(this.line!, this.index, translation);
     if (!this.line!.text.includes(translation)) return false;
     this.correction = null;
     this.app.store.setConfirmed(this.session.settings.source, this.language, mergePairs(this.confirmed(), [[source.trim(), translation]]));

@@ -6,8 +6,8 @@ import { AUTO } from "./languages";
 import { batchesOf, isBlank, linesOf, missingLines, LruCache, matchStreamedLines } from "./lines";
 import { type MemoryUse, supportsPair } from "./memories";
 import { isAborted, type Problem, RequestError } from "./problem";
-import { sentencesOf, spliceSentence, usesOf, withSentences, wordPieces } from "./sentences";
-import type { Span } from "./words";
+import { type Sentence, sentencesOf, spliceSentence, usesOf, withSentences, wordPieces } from "./sentences";
+import { commonLength, lengthensWord, type Span } from "./words";
 
 export interface Line {
   source: string;
@@ -25,18 +25,26 @@ export interface Line {
 export interface ChosenPart {
   span: Span;
   isConfirmed: boolean;
+  /** The words in it that the reader has typed; empty if there are none. */
+  typed: Span;
 }
 
-/** What the reader has chosen for a sentence; it is kept while the text around it and the settings change. */
-interface Choice {
+/** What a translation of a sentence must begin with, or be. */
+interface ForcedText {
   /** The start of the translation, or all of it. */
   prefix: string;
   isComplete: boolean;
+  /** The part of it that the reader has typed; empty if there is none. */
+  typed: Span;
+  /** Translations to choose from instead; undefined for those of the sentence. */
+  nbest?: ServerTranslation[] | undefined;
+}
+
+/** What the reader has chosen for a sentence; it is kept while the text around it and the settings change. */
+interface Choice extends ForcedText {
   translation: ServerTranslation;
   /** The settings with which the model continued the prefix; undefined if the translation does not depend on them. */
   settings?: string;
-  /** Translations to choose from instead; undefined for those of the sentence. */
-  nbest?: ServerTranslation[] | undefined;
 }
 
 export interface Listener {
@@ -71,6 +79,8 @@ function isGrown(displayed: Line | undefined, source: string): boolean {
   if (!displayed?.text.trim() || (displayed.stage === "old" && !displayed.grows)) return false;
   return source.startsWith(displayed.source) || displayed.source.startsWith(source);
 }
+
+const NOT_TYPED: Span = [0, 0];
 
 const nbestOf = (translation: ServerTranslation): ServerTranslation[] => [translation, ...(translation.alternatives ?? [])];
 
@@ -131,11 +141,32 @@ export class Session {
     }
   }
 
-  /** Force the translation of a sentence of a line to start with a prefix, or to be a given text. */
-  async force(line: Line, index: number, prefix: string, isComplete = false): Promise<void> {
+  /** Force the translation of a sentence of a line to start with a prefix, of which the reader may have typed the end. */
+  force(line: Line, index: number, prefix: string, isTyped: boolean): Promise<void> {
+    return this.replace(line, index, { prefix, isComplete: false, isTyped });
+  }
+
+  /** Make a text, which the reader may have typed, the translation of a sentence of a line. */
+  correct(line: Line, index: number, text: string): Promise<void> {
+    const { target } = sentencesOf(line.source, line.translation!)[index]!;
+    return this.replace(line, index, { prefix: text, isComplete: true, isTyped: text !== target });
+  }
+
+  private async replace(line: Line, index: number, { prefix, isComplete, isTyped }: { prefix: string; isComplete: boolean; isTyped: boolean }): Promise<void> {
     const sentence = line.translation && sentencesOf(line.source, line.translation)[index];
     if (!sentence) return;
-    await this.runOnce((signal) => this.continueFrom(sentence.source, prefix, isComplete, signal));
+    const nbest = isTyped ? undefined : this.choices.get(this.choiceKey(sentence.source))?.nbest;
+    const forced = { prefix, isComplete, typed: this.typedPart(sentence, prefix, isTyped), nbest };
+    await this.runOnce((signal) => this.continueFrom(sentence.source, forced, signal));
+  }
+
+  /** Return the typed part of a new text for a sentence: that of the present one as far as they agree, and the rest if it is typed. */
+  private typedPart({ source, target }: Sentence, text: string, isTyped: boolean): Span {
+    const [start, end] = this.choices.get(this.choiceKey(source))?.typed ?? NOT_TYPED;
+    const common = commonLength(target, text);
+    const kept: Span = [start, Math.min(end, common)];
+    if (isTyped) return [kept[0] < kept[1] ? start : common, text.length];
+    return kept[0] < kept[1] ? kept : NOT_TYPED;
   }
 
   /** Return the n-best translations of a sentence of a line; none if the server must be asked for them and may not be. */
@@ -151,8 +182,10 @@ export class Session {
 
   /** Use another of the n-best translations of a sentence of a line. */
   choose(line: Line, index: number, translation: ServerTranslation): void {
-    const key = this.choiceKey(sentencesOf(line.source, line.translation!)[index]!.source);
-    this.choices.set(key, { prefix: translation.text, isComplete: true, translation, nbest: this.choices.get(key)?.nbest });
+    const sentence = sentencesOf(line.source, line.translation!)[index]!;
+    const key = this.choiceKey(sentence.source);
+    const typed = this.typedPart(sentence, translation.text, false);
+    this.choices.set(key, { prefix: translation.text, isComplete: true, typed, translation, nbest: this.choices.get(key)?.nbest });
     this.fillFromCache();
     this.notify(false);
   }
@@ -166,7 +199,8 @@ export class Session {
   /** Choose translations of sentences again. */
   restore({ source, target, choices }: { source: string; target: string; choices: readonly Pair[] }): void {
     for (const [sentence, text] of choices) {
-      const choice: Choice = { prefix: text, isComplete: true, translation: untokenised(text), settings: "" };
+      const typed: Span = [0, text.length]; // it is not known which words the reader has typed
+      const choice: Choice = { prefix: text, isComplete: true, typed, translation: untokenised(text), settings: "" };
       this.choices.set(this.choiceKey(sentence, { source, target }), choice);
     }
   }
@@ -252,7 +286,7 @@ export class Session {
       this.fillFromCache();
       this.notify(!this.isDone());
     }
-    for (const [source, { prefix, isComplete }] of this.outdatedChoices()) await this.continueFrom(source, prefix, isComplete, signal);
+    for (const [source, choice] of this.outdatedChoices()) await this.continueFrom(source, choice, signal);
     this.fillFromCache();
     this.notify(false);
   }
@@ -270,15 +304,15 @@ export class Session {
   }
 
   /** Choose the start of the translation of a sentence, which the model continues, or all of it. */
-  private async continueFrom(source: string, prefix: string, isComplete: boolean, signal: AbortSignal): Promise<void> {
+  private async continueFrom(source: string, { prefix, isComplete, typed, nbest }: ForcedText, signal: AbortSignal): Promise<void> {
     const settings = this.modelKey("");
     const [continued] = await this.api.translate([source], this.settings, { ...this.sentenceOptions(), prefix }, signal);
     if (!continued) return;
-    const key = this.choiceKey(source);
+    const continuations = nbestOf(continued).filter(({ text }) => !lengthensWord(prefix, text));
     const choice: Choice = isComplete
-      ? { prefix, isComplete, translation: continued.text === prefix ? continued : untokenised(prefix), nbest: this.choices.get(key)?.nbest }
-      : { prefix, isComplete, translation: continued, settings, nbest: nbestOf(continued) };
-    this.choices.set(key, choice);
+      ? { prefix, isComplete, typed, translation: continued.text === prefix ? continued : untokenised(prefix), nbest }
+      : { prefix, isComplete, typed, translation: continuations[0] ?? untokenised(prefix), settings, nbest: continuations };
+    this.choices.set(this.choiceKey(source), choice);
   }
 
   private async findLanguage(text: string, signal: AbortSignal): Promise<void> {
@@ -373,7 +407,8 @@ export class Session {
       if (!choice || current.length !== sentences.length) return; // the pieces of another choice do not spell its text
       const [start] = current[index]!.targetSpan;
       const isConfirmed = choice.isComplete && choice.prefix === this.confirmed.get(sentence.source.trim());
-      chosen.push({ span: [start, start + choice.prefix.length], isConfirmed });
+      const typed: Span = [start + choice.typed[0], start + choice.typed[1]];
+      chosen.push({ span: [start, start + choice.prefix.length], isConfirmed, typed });
       result = spliceSentence(source, result, index, choice.translation);
     });
     return { source, text: result.text, stage: "done", translation: result, ...(chosen.length ? { chosen } : {}) };

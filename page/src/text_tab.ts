@@ -98,7 +98,7 @@ export class TextTab implements Selection {
       },
     });
     this.menu = new WordMenu(app.api, {
-      onChoose: (position, sentence, prefix) => void this.force(position, sentence, prefix),
+      onChoose: (position, sentence, prefix, isTyped) => void this.force(position, sentence, prefix, isTyped),
       onSources: (lineIndex, spans) => this.source.mark(lineIndex, spans),
       onOthers: () => this.panel.focusOthers(),
       onSearch,
@@ -247,8 +247,8 @@ export class TextTab implements Selection {
     else this.output.focusAt(lineIndex, span[0]);
   }
 
-  private async force(position: WordPosition, sentence: number, prefix: string): Promise<void> {
-    await this.session.force(position.line, sentence, prefix);
+  private async force(position: WordPosition, sentence: number, prefix: string, isTyped: boolean): Promise<void> {
+    await this.session.force(position.line, sentence, prefix, isTyped);
     this.output.focusAt(position.lineIndex, position.part.start);
   }
 

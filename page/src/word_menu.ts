@@ -12,13 +12,19 @@ import type { Span } from "./words";
 const MAX_CHOICES = 8;
 
 export interface WordMenuListener {
-  onChoose(place: WordPosition, sentence: number, prefix: string): void;
+  /** Called with the start of the translation of a sentence: up to an alternative, or to words that the reader has typed. */
+  onChoose(place: WordPosition, sentence: number, prefix: string, isTyped: boolean): void;
   /** Called with the source words of a word when the menu shows them, and with none when it closes. */
   onSources(lineIndex: number, spans: Span[]): void;
   /** Called when the reader wants to see the other translations of the sentence. */
   onOthers(): void;
   /** Called when the reader wants to see the search that found a word. */
   onSearch(): void;
+}
+
+/** Return whether the reader has typed a word and the one before it: the model has nothing to say about such words. */
+function followsTypedWords({ line, part }: WordPosition): boolean {
+  return (line.chosen ?? []).some(({ typed: [start, end] }) => start < part.start && part.start < end);
 }
 
 export class WordMenu {
@@ -43,7 +49,7 @@ export class WordMenu {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (this.position && this.ownWords.value.trim()) {
-        this.chooseWord(this.locate(this.position).before + this.ownWords.value.trim());
+        this.chooseWord(this.locate(this.position).before + this.ownWords.value.trim(), true);
       }
     });
     this.element = make(
@@ -77,10 +83,12 @@ export class WordMenu {
     this.list.replaceChildren();
     this.ownWords.value = "";
     this.others.hidden = settings.beam < 2; // there are none
-    setMessage(this.note, "loading");
+    const isTyped = followsTypedWords(position);
+    setMessage(this.note, isTyped ? "wordTyped" : "loading");
     this.element.hidden = false;
     this.moveTo(position.element);
     this.element.focus();
+    if (isTyped) return;
     try {
       const alternatives = await this.findAlternatives(position, settings, signal);
       this.note.textContent = alternatives.length ? "" : say("wordNone");
@@ -138,14 +146,14 @@ export class WordMenu {
       make("strong", {}, alternative.word),
       make("span", { class: "faint" }, remaining),
     );
-    choice.addEventListener("click", () => this.chooseWord(alternative.prefix));
+    choice.addEventListener("click", () => this.chooseWord(alternative.prefix, false));
     return make("li", {}, choice);
   }
 
-  private chooseWord(prefix: string): void {
+  private chooseWord(prefix: string, isTyped: boolean): void {
     const position = this.position!;
     this.close(false);
-    this.listener.onChoose(position, this.locate(position).index, prefix);
+    this.listener.onChoose(position, this.locate(position).index, prefix, isTyped);
   }
 
   private toggleSources(): void {

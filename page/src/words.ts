@@ -49,6 +49,22 @@ export function codeUnitOffsets(text: string): number[] {
   return units;
 }
 
+/** A character of a script that does not separate words by spaces. */
+export const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Thai}]/u;
+
+/** Return the number of code units in which two texts agree from their beginnings. */
+export function commonLength(first: string, second: string): number {
+  let length = 0;
+  while (length < first.length && first[length] === second[length]) length++;
+  return length;
+}
+
+/** Return whether a text that begins with a prefix lengthens its last word, as "Rotwagen" does after "Rot". */
+export function lengthensWord(prefix: string, text: string): boolean {
+  const around = (/[\p{L}\p{M}\p{N}]$/u.exec(prefix)?.[0] ?? " ") + (/^[\p{L}\p{M}\p{N}]/u.exec(text.slice(prefix.length))?.[0] ?? " ");
+  return text.startsWith(prefix) && !around.includes(" ") && !UNSPACED.test(around);
+}
+
 /** Split a text into words and the text between them; joined, the parts are the text. */
 export function splitWords(text: string, language: string): Part[] {
   let segmenter: Intl.Segmenter;

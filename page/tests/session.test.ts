@@ -43,7 +43,7 @@ test("lines interrupted by a forced prefix are translated afterwards", async () 
   await server.answer();
   void lines.update("first\nsecond", SETTINGS, 0);
   await soon();
-  void lines.force(lines.lines[0]!, 0, "so ");
+  void lines.force(lines.lines[0]!, 0, "so ", false);
   await soon();
   await server.answer();
   await soon();
@@ -59,13 +59,53 @@ test("a corrected sentence is final, even if the model would continue it", async
   void lines.update("first", SETTINGS, 0);
   await soon();
   await server.answer();
-  void lines.force(lines.lines[0]!, 0, "my words", true);
+  void lines.correct(lines.lines[0]!, 0, "my words");
   await soon();
   await server.answer();
   assert.equal(lines.text(), "my words");
   const others = lines.nbestTranslations(lines.lines[0]!, 0, true);
   await server.answer();
   assert.deepEqual((await others).map(({ text }) => text), ["FIRST"]);
+});
+
+test("other translations begin with the words that the reader has typed, and do not lengthen them", async () => {
+  const endings = ["wagen fährt.", " fährt.", " fuhr."];
+  const server = {
+    translate: (texts: string[], _: RequestSettings, { prefix }: { prefix?: string }): Promise<ServerTranslation[]> => {
+      const [text, ...others] = prefix === undefined ? ["Das Auto fährt.", "Ein Auto fährt."] : endings.map((ending) => prefix + ending);
+      return Promise.resolve(texts.map(() => ({ text: text!, alternatives: others.map((other) => ({ text: other })) })));
+    },
+  };
+  const lines = session(server);
+  const others = async () => (await lines.nbestTranslations(lines.lines[0]!, 0, true)).map(({ text }) => text);
+  await lines.update("A car.", SETTINGS, 0);
+  await lines.force(lines.lines[0]!, 0, "Das Rot", true);
+  assert.equal(lines.text(), "Das Rot fährt.");
+  assert.deepEqual(await others(), ["Das Rot fährt.", "Das Rot fuhr."]);
+  await lines.correct(lines.lines[0]!, 0, "Ein Wagen.");
+  assert.equal(lines.text(), "Ein Wagen.");
+  assert.deepEqual(await others(), ["Das Auto fährt.", "Ein Auto fährt."]); // those of the sentence
+  endings.splice(1);
+  await lines.force(lines.lines[0]!, 0, "Das Rot", true);
+  assert.equal(lines.text(), "Das Rot");
+});
+
+test("the words that the reader has typed are known until the text before them is chosen again", async () => {
+  const lines = session({ translate: (texts: string[], _: RequestSettings, { prefix = "Der" }: { prefix?: string }) => Promise.resolve(texts.map(() => ({ text: `${prefix} Hund schläft.` }))) });
+  const typed = () => lines.lines[0]!.chosen!.map(({ typed: span }) => lines.text().slice(...span));
+  await lines.update("A dog.", SETTINGS, 0);
+  await lines.force(lines.lines[0]!, 0, "Dein", false);
+  assert.deepEqual(typed(), [""]);
+  await lines.force(lines.lines[0]!, 0, "Dein treuer", true);
+  assert.deepEqual(typed(), ["treuer"]);
+  await lines.force(lines.lines[0]!, 0, "Dein treuer Hund schnarcht", false);
+  assert.deepEqual(typed(), ["treuer"]);
+  await lines.force(lines.lines[0]!, 0, "Dein treuer Hund und Freund", true);
+  assert.deepEqual(typed(), ["treuer Hund und Freund"]);
+  await lines.correct(lines.lines[0]!, 0, lines.text()); // confirmed as it is
+  assert.deepEqual(typed(), ["treuer Hund und Freund"]);
+  await lines.force(lines.lines[0]!, 0, "Ein", false);
+  assert.deepEqual(typed(), [""]);
 });
 
 /** A server that translates sentences, which end in a full stop, into capitals at once. */
@@ -83,7 +123,7 @@ test("a choice is kept while the text around its sentence and the settings chang
   const lines = session(sentences);
   const other: RequestSettings = { ...SETTINGS, glossary: [["a", "c"]] };
   await lines.update("a man. a dog.", SETTINGS, 0);
-  await lines.force(lines.lines[0]!, 1, "so ");
+  await lines.force(lines.lines[0]!, 1, "so ", false);
   lines.choose(lines.lines[0]!, 0, { text: "ONE MANb", tokens: ["▁ONE", "▁MANb"] });
   assert.equal(lines.text(), "ONE MANb so A DOG.b");
   assert.deepEqual(lines.lines[0]!.chosen?.map(({ span }) => span), [[0, 8], [9, 12]]);
@@ -147,7 +187,7 @@ test("lines are translated again when a memory gains pairs; the choices for othe
   await soon();
   await server.answer();
   for (const index of [0, 1]) {
-    void lines.force(lines.lines[index]!, 0, "so ");
+    void lines.force(lines.lines[index]!, 0, "so ", false);
     await soon();
     await server.answer();
   }
@@ -171,8 +211,8 @@ test("choices for sentences are kept next to sentences from a memory", async () 
   const lines = session(server);
   const plain: RequestSettings = { ...SETTINGS, glossary: [["a", ""]] };
   await lines.update("A man. A dog.", plain, 0);
-  await lines.force(lines.lines[0]!, 0, "So ");
-  await lines.force(lines.lines[0]!, 1, pair.target, true);
+  await lines.force(lines.lines[0]!, 0, "So ", false);
+  await lines.correct(lines.lines[0]!, 1, pair.target);
   assert.equal(lines.text(), "So A MAN. Ein Hund.");
   await lines.refresh("A dog.", { ...plain, memory: MEMORY });
   assert.equal(lines.text(), "So A MAN. Ein Hund.");

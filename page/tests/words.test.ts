@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { wordAlternatives, countPiecesBefore, nextWord } from "../src/alternatives";
-import { wordProbabilities, doubtLevel, placeWords, splitAtSpans, splitWords, type Span, sourceSpans } from "../src/words";
+import { commonLength, lengthensWord, wordProbabilities, doubtLevel, placeWords, splitAtSpans, splitWords, type Span, sourceSpans } from "../src/words";
 import { below, text, times } from "./random";
 
 test("parts and marked spans join to the text", () => {
@@ -72,4 +72,12 @@ test("the pieces before a position spell the text before it", () => {
   for (const [position, pieces] of [[0, 0], [4, 1], [11, 3], [15, 4], [16, 5]] as const) {
     assert.equal(countPiecesBefore(tokens, sentence, position), pieces, `position ${position}`);
   }
+});
+
+test("a text lengthens the last word of its beginning only within the word", () => {
+  for (const [prefix, text] of [["Rot", "Rotwagen fährt"], ["x²", "x²y"], ["24", "240"], ["cafe", "cafe\u0301"]] as const) assert.ok(lengthensWord(prefix, text));
+  for (const [prefix, text] of [["Rot", "Rot und"], ["Rot ", "Rot und"], ["Rot,", "Rot, und"], ["Rot", "Rot."], ["Rot", "Rot"], ["", "Rot"], ["Rot", "Grün"], ["红", "红车"]] as const) {
+    assert.ok(!lengthensWord(prefix, text), text);
+  }
+  assert.deepEqual([commonLength("abc", "abd"), commonLength("ab", "abc"), commonLength("", "a"), commonLength("abc", "ab")], [2, 2, 0, 2]);
 });

@@ -283,6 +283,38 @@ def test_translation_continues_after_typed_words(page, translator):
     wait_for_translation(page, translator.translate(SENTENCE, prefix="Ich werde").text)
 
 
+def test_alternatives_to_typed_words_are_offered_only_where_the_model_wrote_the_words_before(page):
+    before = translate_text(page, SENTENCE)
+    word(page, "möchte").click()
+    page.wait_for_selector(".menu .choice")
+    offers = page.locator(".menu .choice strong")
+    first_offers = offers.all_inner_texts()
+    page.get_by_label("Your own words").fill("wünsche mir sehnlichst")
+    page.keyboard.press("Enter")
+    expect(page.locator(".word.chosen")).to_have_text(["Ich", "wünsche", "mir", "sehnlichst"])
+    others = page.locator(".others .choice")
+    for text in others.all_inner_texts():
+        assert text.startswith("Ich wünsche mir sehnlichst ")
+    recorded = record_bodies(page)
+    for own in ("mir", "sehnlichst"):
+        word(page, own).click()
+        expect(page.locator(".menu")).to_contain_text("These are your own words")
+        assert offers.count() == 0
+    assert not recorded
+    word(page, "wünsche").click()
+    expect(offers).to_have_text(["möchte", *first_offers[:-1]])
+    word(page, "kleines").click()
+    page.wait_for_selector(".menu .choice")
+    assert all(body["prefix"].startswith("Ich wünsche mir sehnlichst") for body in recorded[-2:])
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Correct", exact=True).click()
+    page.get_by_label("Corrected translation").fill("Ich hätte gern ein Auto.")
+    page.keyboard.press("Enter")
+    expect(others.first).to_have_text(before)
+    word(page, "Auto").click()
+    expect(page.locator(".menu")).to_contain_text("These are your own words")
+
+
 def test_aligned_source_words_are_marked(page, translator):
     text = f"He sleeps.\n{TWO_SENTENCES}"
     translate_text(page, text)
