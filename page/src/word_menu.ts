@@ -56,10 +56,14 @@ export class WordMenu {
       "div",
       {
         class: "menu",
-        attributes: { role: "dialog", "aria-labelledby": "menu-title", tabindex: "-1", hidden: "" },
-        on: { keydown: (event) => this.key(event) },
+        attributes: { popover: "", role: "dialog", "aria-labelledby": "menu-title", tabindex: "-1" },
+        on: {
+          keydown: (event) => this.key(event),
+          beforetoggle: (event) => (event as ToggleEvent).newState === "closed" && this.stop(),
+          focusout: ({ relatedTarget }) => relatedTarget && !this.element.contains(relatedTarget as Node) && this.close(),
+        },
       },
-      make("div", { class: "row" }, this.title, button("close", () => this.close(true), "quiet")),
+      make("div", { class: "row" }, this.title, button("close", () => this.close(), "quiet")),
       make("div", { class: "row" }, this.reason, this.explainButton),
       this.explanation,
       this.list,
@@ -67,14 +71,10 @@ export class WordMenu {
       form,
       this.others,
     );
-    document.addEventListener("pointerdown", (event) => {
-      const target = event.target as Node;
-      if (!this.element.hidden && !this.element.contains(target)) this.close(false);
-    });
   }
 
   async open(position: WordPosition, settings: RequestSettings): Promise<void> {
-    this.close(false);
+    this.close();
     this.position = position;
     const { signal } = (this.running = new AbortController());
     this.title.textContent = say("wordOthers", { word: position.part.text });
@@ -85,7 +85,7 @@ export class WordMenu {
     this.others.hidden = settings.beam < 2; // there are none
     const isTyped = followsTypedWords(position);
     setMessage(this.note, isTyped ? "wordTyped" : "loading");
-    this.element.hidden = false;
+    this.element.showPopover();
     this.moveTo(position.element);
     this.element.focus();
     if (isTyped) return;
@@ -104,12 +104,14 @@ export class WordMenu {
     this.moveTo(position.element);
   }
 
-  close(withFocus: boolean): void {
+  /** Close the menu, as Escape, a click elsewhere, or the settings do; the word has the focus again if the menu had it. */
+  close(): void {
+    this.element.hidePopover();
+  }
+
+  private stop(): void {
     this.running.abort();
-    if (this.element.hidden) return;
-    this.element.hidden = true;
     if (!this.explanation.hidden) this.listener.onSources(this.position!.lineIndex, []);
-    if (withFocus) this.position?.element.focus();
   }
 
   /** Find the most probable next pieces, then the best translation with each of them. */
@@ -152,7 +154,7 @@ export class WordMenu {
 
   private chooseWord(prefix: string, isTyped: boolean): void {
     const position = this.position!;
-    this.close(false);
+    this.close();
     this.listener.onChoose(position, this.locate(position).index, prefix, isTyped);
   }
 
@@ -173,20 +175,19 @@ export class WordMenu {
   }
 
   private showOthers(): void {
-    this.close(false);
+    this.close();
     this.listener.onOthers();
   }
 
   private showSearch(): void {
-    this.close(false);
+    this.close();
     this.listener.onSearch();
   }
 
   private key(event: KeyboardEvent): void {
     const choices = [...this.list.querySelectorAll("button")];
     const index = choices.indexOf(document.activeElement as HTMLButtonElement);
-    if (event.key === "Escape") this.close(true);
-    else if (event.key === "ArrowDown" && index + 1 < choices.length) choices[index + 1]!.focus();
+    if (event.key === "ArrowDown" && index + 1 < choices.length) choices[index + 1]!.focus();
     else if (event.key === "ArrowUp" && index > 0) choices[index - 1]!.focus();
     else return;
     event.preventDefault();
@@ -195,10 +196,9 @@ export class WordMenu {
   /** Move the menu below a word, within the pane, and scroll to it. */
   private moveTo(word: HTMLElement): void {
     const box = word.getBoundingClientRect();
-    const container = this.element.offsetParent?.getBoundingClientRect() ?? new DOMRect();
-    const maxLeft = container.right - this.element.offsetWidth;
-    this.element.style.left = `${Math.max(8, Math.min(box.left, maxLeft)) - container.left}px`;
-    this.element.style.top = `${box.bottom + 4 - container.top}px`;
+    const maxLeft = this.element.parentElement!.getBoundingClientRect().right - this.element.offsetWidth;
+    this.element.style.left = `${Math.max(8, Math.min(box.left, maxLeft)) + scrollX}px`;
+    this.element.style.top = `${box.bottom + 4 + scrollY}px`;
     this.element.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 }

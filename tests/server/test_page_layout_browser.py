@@ -292,6 +292,43 @@ def test_settings_open_as_an_overlay(page):
     assert page.evaluate("document.activeElement.getAttribute('popovertarget')") == "settings"
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_menu_and_settings_are_never_open_together_and_close_on_escape(page, width):
+    page.set_viewport_size({"width": width, "height": 700})
+    translate_text(page, TEXT)
+    menu, settings = page.locator(".menu"), page.locator("#settings")
+    last = page.locator(".word").last
+
+    def open_with_key(opener) -> None:
+        opener.focus()
+        page.keyboard.press("Enter")
+
+    open_with_key(last)
+    page.wait_for_selector(".menu .choice:focus")
+    box = menu.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= width
+    open_with_key(page.locator("header button"))
+    expect(settings).to_be_visible()
+    expect(menu).not_to_be_visible()
+    open_with_key(last)
+    expect(menu).to_be_visible()
+    expect(settings).not_to_be_visible()
+    page.wait_for_selector(".menu .choice:focus")
+    page.keyboard.press("Escape")
+    expect(menu).not_to_be_visible()
+    expect(last).to_be_focused()
+    open_with_key(last)
+    page.wait_for_selector(".menu .choice:focus")
+    while page.evaluate("document.activeElement.closest('.menu') !== null"):
+        page.keyboard.press("Tab")
+    expect(menu).not_to_be_visible()
+    assert page.evaluate("document.activeElement.closest('main') !== null")
+    last.click()
+    expect(menu).to_be_visible()
+    page.mouse.click(3, 3)
+    expect(menu).not_to_be_visible()
+
+
 def test_tab_key_reaches_every_control_with_visible_focus(page):
     enter_text(page)
     page.evaluate("""() => {
