@@ -64,6 +64,15 @@ function updateElement(element: HTMLElement): void {
   if (placeholder) element.setAttribute("placeholder", say(placeholder as Key));
 }
 
+/** Replace the children of an element; if one of them has the focus, it goes to the control with the same text, or to the first. */
+export function replaceContent(parent: HTMLElement, ...children: Child[]): void {
+  const focused = parent.contains(document.activeElement) ? document.activeElement!.textContent : null;
+  parent.replaceChildren(...children);
+  if (focused === null) return;
+  const controls = [...parent.querySelectorAll<HTMLElement>("button:not(:disabled), textarea")];
+  (controls.find(({ textContent }) => textContent === focused) ?? controls[0])?.focus();
+}
+
 /** Update all messages after the language has changed. */
 export function updateAll(root: ParentNode): void {
   root.querySelectorAll<HTMLElement>("[data-say], [data-label], [data-title], [data-placeholder]").forEach(updateElement);

@@ -53,8 +53,9 @@ export class Output {
     });
   }
 
-  /** Show lines; the elements of unchanged lines are kept, and with them the focus. */
+  /** Show lines; the elements of unchanged lines are kept, and the focus stays at its place. */
   show(lines: readonly Line[], language: string): void {
+    const focused = this.positionOf(document.activeElement);
     const keys = lines.map((line) => `${currentLanguage()} ${line.stage} ${JSON.stringify([line.chosen, line.translation?.memory])}\n${line.text}`);
     if (language !== this.language) this.shownKeys = [];
     this.language = language;
@@ -69,6 +70,7 @@ export class Output {
     while (this.element.children.length > lines.length) this.element.lastElementChild!.remove();
     this.shownKeys = keys;
     this.updateTabStops();
+    if (focused && !focused.element.isConnected) this.focusAt(focused.lineIndex, focused.part.start);
   }
 
   /** Return the position of the word of an element. */
@@ -83,10 +85,11 @@ export class Output {
     this.element.children[lineIndex]?.querySelectorAll(".sentence")[sentence]?.classList.add("selected");
   }
 
-  /** Focus the first word of a line that starts at or after a position. */
-  focusAt(lineIndex: number, start: number): void {
+  /** Focus the word at a position of a line, or the next one. */
+  focusAt(lineIndex: number, position: number): void {
     const words = this.words().filter((word) => this.positions.get(word)!.lineIndex === lineIndex);
-    this.focus(words.find((word) => this.positions.get(word)!.part.start >= start) ?? words.at(-1));
+    const endsAfter = ({ part }: WordPosition) => part.start + part.text.length > position;
+    this.focus(words.find((word) => endsAfter(this.positions.get(word)!)) ?? words.at(-1));
   }
 
   private updateWords(element: Element, line: Line, lineIndex: number): void {

@@ -2,7 +2,7 @@
 
 import type { ServerTranslation } from "./api";
 import type { App } from "./app";
-import { button, checkbox, make, setMessage } from "./dom";
+import { button, checkbox, make, replaceContent, setMessage } from "./dom";
 import { decisionsOf, type Doubt, doubtsOf, overlaps } from "./doubts";
 import { mergePairs } from "./glossary_file";
 import { AUTO } from "./languages";
@@ -12,6 +12,7 @@ import { currentLanguage, say } from "./messages";
 import { RequestError } from "./problem";
 import { type Sentence, sentencesOf, usesOf } from "./sentences";
 import type { Line, Session } from "./session";
+import { commonLength } from "./words";
 
 /** A correction that the reader is typing. */
 interface Correction {
@@ -41,7 +42,7 @@ export class SentencePanel {
   constructor(
     private readonly app: App,
     private readonly session: Session,
-    private readonly callbacks: { onDoubt(doubt: Doubt): void; onMarks(isMarked: boolean): void; onRemember(sentence: string): Promise<void> },
+    private readonly callbacks: { onDoubt(doubt: Doubt): void; onUse(start: number): void; onMarks(isMarked: boolean): void; onRemember(sentence: string): Promise<void> },
   ) {
     const marks = checkbox("markUnsure", app.store.settings.marksUnsure, (isChecked) => {
       app.store.change({ marksUnsure: isChecked });
@@ -76,7 +77,7 @@ export class SentencePanel {
     this.showChecks();
     this.showOrigin();
     if (this.keepsCorrection()) return;
-    this.showOthers([]);
+    if (!isSame) this.showOthers([]);
     this.showActions();
     void this.loadOthers(key, mayRequest);
   }
@@ -110,7 +111,7 @@ export class SentencePanel {
     const list = items.length ? make("ul", {}, ...items) : make("p", { say: "checksNone", class: "faint" });
     const decided = decisionsOf(this.line!).filter(({ span }) => overlaps(span, targetSpan));
     const reasons = [...new Set(decided.map(({ reason }) => reason))];
-    this.checks.replaceChildren(list, ...reasons.map((reason) => make("p", { say: reason, class: "chosen" }))); // in the colour of the words
+    replaceContent(this.checks, list, ...reasons.map((reason) => make("p", { say: reason, class: "chosen" }))); // in the colour of the words
   }
 
   /** Show what the sentence has from a translation memory: similarity, use, origin, and a pair that differs from it. */
@@ -174,14 +175,17 @@ export class SentencePanel {
   /** Show the translations that differ from the current one. */
   private showOthers(translations: readonly ServerTranslation[]): void {
     const [line, index] = [this.line!, this.index];
-    const { target } = this.sentence;
+    const { target, targetSpan } = this.sentence;
     const items = translations.filter(({ text }) => text !== target).map((translation) => {
       const choice = make("button", { class: "choice", title: "use", attributes: { type: "button", dir: "auto", lang: this.language.replaceAll("_", "-") } }, translation.text);
-      choice.addEventListener("click", () => this.session.choose(line, index, translation));
+      choice.addEventListener("click", () => {
+        this.session.choose(line, index, translation);
+        this.callbacks.onUse(targetSpan[0] + commonLength(target, translation.text));
+      });
       return make("li", {}, choice);
     });
     this.listTitle.hidden = !items.length;
-    this.list.replaceChildren(...items);
+    replaceContent(this.list, ...items);
   }
 
   /** Show what the reader can do with the current translation. */
@@ -193,7 +197,7 @@ export class SentencePanel {
     confirm.title = say(confirm.disabled ? "wordConfirmed" : "confirmHelp");
     const isChosen = chosen.some(({ span }) => overlaps(span, targetSpan));
     const back = isChosen ? [button("back", () => void this.session.reset(this.line!, this.index), "quiet")] : [];
-    this.actions.replaceChildren(make("div", { class: "row" }, button("correct", () => this.edit()), confirm, ...this.rememberButton(), ...back, this.status));
+    replaceContent(this.actions, make("div", { class: "row" }, button("correct", () => this.edit()), confirm, ...this.rememberButton(), ...back, this.status));
   }
 
   /** Return the button that adds the sentence to a memory, or why the selected memory cannot be changed. */
@@ -233,7 +237,8 @@ export class SentencePanel {
     const form = make("form", {}, box, note, make("div", { class: "row" }, confirm, button("cancel", () => this.endEdit())));
     this.correction = { source, target, box, confirm, note };
     const submit = (): void => {
-      if (!confirm.disabled) void this.confirmCorrection(box.value.trim().replace(/\s*\n\s*/g, " "));
+      const text = box.value.trim().replace(/\s*\n\s*/g, " ");
+      if (text && !confirm.disabled) void this.confirm(text);
     };
     box.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.endEdit();
@@ -273,30 +278,22 @@ export class SentencePanel {
   private endEdit(): void {
     this.correction = null;
     this.show(this.line, this.index, true);
-    this.actions.querySelector("button")?.focus();
-  }
-
-  private async confirmCorrection(text: string): Promise<void> {
-    if (!text) return;
-    if (!(await this.confirm(text))) return;
-    this.actions.querySelector("button")?.focus();
   }
 
   private confirmed() {
     return this.app.store.confirmed(this.session.settings.source, this.language);
   }
 
-  /** Keep a translation of the sentence in this browser; return false if the server does not respond, which is shown above. */
-  private async confirm(translation: string): Promise<boolean> {
+  /** Keep a translation of the sentence in this browser, unless the server does not respond, which the tab says. */
+  private async confirm(translation: string): Promise<void> {
     const { source } = this.sentence;
     await this.session.correct(this.line!, this.index, translation);
-    if (!this.line!.text.includes(translation)) return false;
+    if (!this.line!.text.includes(translation)) return;
     this.correction = null;
     this.app.store.setConfirmed(this.session.settings.source, this.language, mergePairs(this.confirmed(), [[source.trim(), translation]]));
     this.session.refreshConfirmed();
     this.show(this.line, this.index, true);
     setMessage(this.status, this.app.languages.remembers ? "confirmed" : "confirmedAlone");
-    return true;
   }
 
   private clearStatus(): void {

@@ -11,7 +11,7 @@ import { isBlank } from "./lines";
 import { type Key, say } from "./messages";
 import { type Doubt, doubtsOf, notesOf } from "./doubts";
 import { icon } from "./icons";
-import { Output, type WordPosition } from "./output";
+import { Output } from "./output";
 import type { Problem } from "./problem";
 import { sentenceAt, sentencesOf } from "./sentences";
 import { SentencePanel } from "./sentence_panel";
@@ -98,13 +98,14 @@ export class TextTab implements Selection {
       },
     });
     this.menu = new WordMenu(app.api, {
-      onChoose: (position, sentence, prefix, isTyped) => void this.force(position, sentence, prefix, isTyped),
+      onChoose: ({ line }, sentence, prefix, isTyped) => void this.session.force(line, sentence, prefix, isTyped),
       onSources: (lineIndex, spans) => this.source.mark(lineIndex, spans),
       onOthers: () => this.panel.focusOthers(),
       onSearch,
     });
     this.panel = new SentencePanel(app, this.session, {
       onDoubt: (doubt) => this.showDoubt(doubt),
+      onUse: (start) => this.output.focusAt(this.selected.lineIndex, start),
       onMarks: (isMarked) => this.element.classList.toggle("marks", isMarked),
       onRemember: async (sentence) => {
         const { selected } = this;
@@ -245,11 +246,6 @@ export class TextTab implements Selection {
     const { lineIndex } = this.selected;
     if (side === "source") this.source.select(lineIndex, span);
     else this.output.focusAt(lineIndex, span[0]);
-  }
-
-  private async force(position: WordPosition, sentence: number, prefix: string, isTyped: boolean): Promise<void> {
-    await this.session.force(position.line, sentence, prefix, isTyped);
-    this.output.focusAt(position.lineIndex, position.part.start);
   }
 
   private swap(): void {

@@ -552,6 +552,45 @@ def test_keyboard_moves_the_focus_between_words(page):
     expect(page.locator(".menu")).not_to_be_visible()
 
 
+def test_focus_goes_to_the_word_that_was_changed(page):
+    translate_text(page, TWO_SENTENCES)
+    first = page.locator(".word").first
+    first.focus()
+    page.keyboard.press("Enter")
+    choice = page.locator(".menu .choice:focus strong")
+    choosing = choice.inner_text().split()[-1]
+    page.keyboard.press("Enter")
+    expect(page.locator(".menu")).not_to_be_visible()
+    expect(first).to_be_focused()  # also before the server has answered
+    expect(page.locator(".word:focus")).to_have_text(choosing)
+    page.get_by_role("button", name="Back to the first translation").press("Enter")
+    expect(page.get_by_role("button", name="Correct", exact=True)).to_be_focused()
+    word(page, "rotes").click()
+    page.get_by_label("Your own words").fill("grünes")
+    page.get_by_role("button", name="Continue from here").click()
+    expect(page.locator(".word.chosen:focus")).to_have_text("grünes")
+    page.get_by_role("button", name="Confirm", exact=True).press("Enter")
+    expect(page.get_by_role("button", name="Confirm", exact=True)).to_be_disabled()
+    expect(page.get_by_role("button", name="Correct", exact=True)).to_be_focused()
+    word(page, "teuer").focus()
+    expect(page.locator(".others h2")).to_contain_text("expensive")
+    before = page.locator(".sentence").nth(1).inner_text().split()
+    other = page.locator(".others .choice").first
+    after = other.inner_text().split()
+    other.press("Enter")
+    changed = next(new for old, new in itertools.zip_longest(before, after) if old != new)
+    expect(page.locator(".word.chosen:focus")).to_have_text(changed.rstrip(".,"))
+
+
+def test_focus_stays_in_a_list_that_is_shown_again(page):
+    translate_text(page, DOUBTFUL)
+    check = page.locator(".checks .choice").nth(1)
+    check.focus()
+    page.wait_for_function("() => (localStorage.getItem('uwaga history') ?? '').includes('bank')")
+    page.wait_for_selector(".others .choice")
+    expect(check).to_be_focused()
+
+
 def test_languages_are_detected_selected_and_swapped(browser, server):
     with open_server_page(browser, server) as page:
         page.wait_for_selector("#source")
