@@ -190,8 +190,10 @@ export class TextTab implements Selection {
       make("div", { class: "row tools" }, make("div", { class: "hints" }, this.feedback, this.wordHint),
         this.copyButton, this.downloadButton, this.shareButton, this.printButton),
       this.menu.element);
-    const element = make("div", {}, this.bar.element, this.memories.element, this.note, make("div", { class: "panes" }, left, right),
-      this.progress.element, this.demonstration, this.panel.element, this.status);
+    // What comes and goes stands below the panes, so that their texts do not move, and in view.
+    const below = make("div", { class: "below" }, this.note, this.progress.element);
+    const element = make("div", {}, this.bar.element, this.memories.element, make("div", { class: "panes" }, left, right),
+      below, this.demonstration, this.panel.element, this.status);
     element.classList.toggle("marks", this.app.store.settings.marksUnsure);
     return element;
   }

@@ -76,7 +76,7 @@ FIND_LAYOUT_FAULTS = """() => {
     if (isOutside) problems.push(`outside: ${describe(element)}`);
   }
 
-  const floating = (element) => element.closest('.menu, [popover]');
+  const floating = (element) => element.closest('.below, [popover]');
   const isControl = (element) => element.matches('button, select, input, textarea, summary, a, label.button');
   const controls = shown.filter(isControl);
   const boxes = controls.map((element) => [element, element.getBoundingClientRect()]);
@@ -281,6 +281,32 @@ def test_menu_of_a_word_leads_to_the_other_translations_of_its_sentence(page, wi
     expect(page.locator(".menu")).not_to_be_visible()
     expect(choice).to_be_focused()
     expect(choice).to_be_in_viewport(ratio=1)
+
+
+TOPS = """() => ['.box', '.output'].map(
+  (name) => document.querySelector(name).getBoundingClientRect().top + scrollY)"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("text", ["Bonjour, comment allez-vous ?", "\n".join(["Bonjour, mon ami !"] * 40)])
+def test_notes_and_progress_do_not_move_the_texts_and_are_in_view(browser, server, width, text):
+    settings = {"viewport": {"width": width, "height": 800}, "expected": ("Failed to load",)}
+    with open_server_page(browser, server, "#source=en&target=de", **settings) as page:
+        note, progress = page.locator(".note:visible"), page.locator(".text-progress progress")
+        translate_text(page, text.replace("B", "b"))
+        expect(note).to_contain_text("look")
+        tops = page.evaluate(TOPS)
+        expect(note).to_be_in_viewport(ratio=1)
+        page.route("**/v1/translate", lambda route: route.abort("connectionrefused"))
+        page.locator("#source").fill(text)
+        expect(note).to_contain_text("cannot be reached")
+        expect(note).to_be_in_viewport(ratio=1)
+        assert page.evaluate(TOPS) == tops
+        page.unroute("**/v1/translate")
+        page.route("**/v1/translate", lambda route: None)  # never answered
+        page.locator("#source").fill(f"{text}!")
+        expect(progress).to_be_in_viewport(ratio=1)
+        assert note.count() == 0 and page.evaluate(TOPS) == tops
 
 
 def test_settings_open_as_an_overlay(page):
