@@ -196,7 +196,8 @@ export class Api {
     const headers = new Headers({ Accept: "application/json, text/event-stream" });
     if (type) headers.set("Content-Type", type);
     if (this.key) headers.set("Authorization", `Bearer ${this.key}`);
-    const pending = fetch(path, { method, headers, body, cache: "no-store", ...(signal ? { signal } : {}) });
+    const keepalive = method === "DELETE"; // also when the page is being closed
+    const pending = fetch(path, { method, headers, body, cache: "no-store", keepalive, ...(signal ? { signal } : {}) });
     const response = await receive(pending, signal);
     if (response.ok) return response;
     const errorBody = await response.json().catch(() => null);

@@ -8,6 +8,7 @@ import { icon } from "./icons";
 import { AUTO } from "./languages";
 import { type Key, say } from "./messages";
 import { isAborted, type Problem, RequestError, toProblem } from "./problem";
+import { UndoNotice } from "./undo";
 
 /** Milliseconds between two requests for the state of a document. */
 const POLL_INTERVAL = 500;
@@ -27,6 +28,7 @@ export class DocumentTab {
   private readonly list = make("ul", { class: "documents" });
   private readonly note = make("p", { class: "note", attributes: { role: "alert" } });
   private readonly pair = make("p");
+  private readonly undo = new UndoNotice();
 
   constructor(private readonly app: App) {
     const input = make("input", { id: "files", class: "unseen", attributes: { type: "file", multiple: "" } });
@@ -45,24 +47,34 @@ export class DocumentTab {
       event.preventDefault();
       this.addFiles(event.dataTransfer?.files ?? null);
     });
-    this.element = make("div", {}, this.pair, make("p", { say: "documentIntro", class: "faint" }), zone, this.note, this.list);
+    this.element = make("div", {}, this.pair, make("p", { say: "documentIntro", class: "faint" }), zone, this.note, this.list, this.undo.element);
+    addEventListener("pagehide", () => this.undo.clear());
   }
 
   onShow(): void {
+    this.undo.clear();
     const { source, target } = this.app.store.settings;
     this.pair.textContent = say("documentPair", this.app.withLanguageNames({ from: source, to: target }));
   }
 
   private addFiles(files: FileList | null): void {
+    this.undo.clear();
     this.note.replaceChildren();
     delete this.note.dataset.say;
     const settings = this.app.requestSettings();
     if (settings.source === AUTO && settings.glossary.length) return setMessage(this.note, "documentLanguage");
     for (const file of files ?? []) {
-      const row = new DocumentRow(this.app, file);
+      const row = new DocumentRow(this.app, file, (button) => this.remove(row, button));
       this.list.append(row.element);
       void row.run();
     }
+  }
+
+  /** Remove a document from the list, and from the server when the reader can no longer undo it. */
+  private remove(row: DocumentRow, origin: HTMLElement): void {
+    const following = row.element.nextSibling;
+    row.element.remove();
+    this.undo.show(() => this.list.insertBefore(row.element, following), origin, () => row.delete());
   }
 }
 
@@ -77,6 +89,7 @@ class DocumentRow {
   constructor(
     private readonly app: App,
     private readonly file: File,
+    private readonly onRemove: (origin: HTMLElement) => void,
   ) {
     this.bar = make("progress", { attributes: { "aria-label": say("documentProgress", { name: file.name }) } });
     this.element = make("li", {}, make("strong", { attributes: { dir: "auto" } }, file.name), this.state, this.bar, this.tools);
@@ -179,14 +192,12 @@ class DocumentRow {
   }
 
   private removeButton(): HTMLButtonElement {
-    return button("remove", () => {
-      this.element.remove();
-      this.delete();
-    }, "quiet");
+    const remove = button("remove", () => this.onRemove(remove), "quiet");
+    return remove;
   }
 
   /** Delete the document on the server, which otherwise does so after some time. */
-  private delete(): void {
+  delete(): void {
     if (this.id) void this.app.api.cancel(this.id).catch(() => undefined);
     this.id = "";
   }

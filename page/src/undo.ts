@@ -7,16 +7,23 @@ export class UndoNotice {
   private readonly status = make("span", { attributes: { role: "status" } });
   private readonly undoButton = button("undo", () => this.undo());
   private undo = (): void => {};
+  private complete = (): void => {};
 
   constructor() {
     this.element = make("div", { class: "row undo" }, this.status, this.undoButton);
     this.clear();
   }
 
-  /** Say that something was removed, and focus the button that calls `restore`; then `origin` has the focus again. */
-  show(restore: () => void, origin: HTMLElement): void {
+  /**
+   * Say that something was removed, and focus the button that calls `restore`; then `origin` has the focus again. `complete` is
+   * called when the removal can no longer be undone.
+   */
+  show(restore: () => void, origin: HTMLElement, complete = (): void => {}): void {
+    this.clear();
+    this.complete = complete;
     this.undo = () => {
       restore();
+      this.complete = () => {};
       this.clear();
       origin.focus();
     };
@@ -26,6 +33,8 @@ export class UndoNotice {
   }
 
   clear(): void {
+    this.complete();
+    this.complete = () => {};
     setText(this.status, "");
     this.undoButton.hidden = true;
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import httpx
 import pytest
 from browser import COUNT_PIXELS
 from running_server import running_server
@@ -106,6 +107,43 @@ def test_documents_are_uploaded_and_downloaded(page, translator, tmp_path):
     assert (tmp_path / "letter.txt").read_text("utf-8") == translator.translate("\n".join(lines)).text
     first.get_by_role("button", name="Remove").click()
     expect(page.locator(".documents li")).to_have_count(1)
+
+
+def test_removed_document_can_be_restored_until_the_next_action(page):
+    deleted = []
+    page.on("request", lambda request: deleted.append(request.url) if request.method == "DELETE" else None)
+    tab(page, "Document")
+    upload(page, *((f"{name}.txt", "Good morning.") for name in "abc"))
+    rows, undo = page.locator(".documents li"), page.get_by_role("button", name="Undo")
+    expect(rows.get_by_role("button", name="Download")).to_have_count(3)
+    names = ["a.txt", "b.txt", "c.txt"]
+    remove = rows.nth(1).get_by_role("button", name="Remove")
+    remove.press("Enter")
+    expect(rows.locator("strong")).to_have_text(["a.txt", "c.txt"])
+    expect(undo).to_be_focused()
+    undo.press("Enter")
+    expect(rows.locator("strong")).to_have_text(names)
+    expect(remove).to_be_focused()
+    expect(undo).to_have_count(0)
+    with page.expect_download() as download:
+        rows.nth(1).get_by_role("button", name="Download").click()
+    assert download.value.suggested_filename == "b.de.txt" and not deleted
+    remove.click()
+    rows.nth(1).get_by_role("button", name="Remove").click()  # the first removal is final now
+    eventually(page, lambda: len(deleted) == 1)
+    undo.click()
+    expect(rows.locator("strong")).to_have_text(["a.txt", "c.txt"])
+    remove.click()
+    tab(page, "Text")
+    tab(page, "Document")
+    eventually(page, lambda: len(deleted) == 2)
+    expect(undo).to_have_count(0)
+    with page.expect_request("**/result") as result, page.expect_download():
+        rows.first.get_by_role("button", name="Download").click()
+    rows.first.get_by_role("button", name="Remove").click()
+    assert httpx.get(result.value.url).status_code == 200
+    page.goto("about:blank")
+    eventually(page, lambda: httpx.get(result.value.url).status_code == 404)
 
 
 @pytest.mark.slow
