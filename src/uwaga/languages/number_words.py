@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from uwaga.languages.codes import base_language
@@ -281,6 +281,7 @@ CONJUNCTION_PLACES = {
 """The bounds of values that may follow the conjunction; see :func:`_bound`."""
 SEPARATORS = frozenset(" -\u00a0\u202f\u2010\u2011")
 """Characters between the words of a number."""
+NO_WORD = re.compile("(?!)")
 MULTIPLIERS = (10**3, 10**6, 10**9, 10**12)
 MAX_PARTS = 12
 """Maximum number of parts of a number in one word after the first."""
@@ -512,6 +513,16 @@ def has_number_words(language: str) -> bool:
     return base_language(language) in NUMBER_WORDS
 
 
+def number_word_pattern(language: str) -> re.Pattern[str]:
+    """Return the pattern of number words in texts in lower case; it matches nothing in other languages.
+
+    Args:
+        language: the code of the language.
+    """
+    vocabulary = _vocabulary(language)
+    return NO_WORD if vocabulary is None else vocabulary.number
+
+
 def has_fraction(text: str, language: str) -> bool:
     """Return True if a text has a word for a fraction, such as *half* and *quarter*."""
     vocabulary = _vocabulary(language)
@@ -524,7 +535,11 @@ def _lower(text: str) -> str:
     return lowered if len(lowered) == len(text) else text
 
 
-@lru_cache(maxsize=64)
 def _vocabulary(code: str) -> _Vocabulary | None:
     language = base_language(code)
-    return _Vocabulary(language) if language in NUMBER_WORDS else None
+    return _load_vocabulary(language) if language in NUMBER_WORDS else None
+
+
+@cache
+def _load_vocabulary(language: str) -> _Vocabulary:
+    return _Vocabulary(language)

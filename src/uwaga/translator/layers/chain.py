@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from uwaga.languages.number_words import find_numbers
+from uwaga.languages.number_words import number_word_pattern
 from uwaga.results.coverage import combine_coverage
 from uwaga.results.translation import Translation
 from uwaga.scheduling.call_context import while_active
@@ -17,7 +17,7 @@ from uwaga.translator.plan import Stage
 from uwaga.translator.text import Passage, Text
 
 COMPARED_CHARACTER = re.compile(r"[\d()\[\]（）［］¢-©®-±¶×÷†-•‰\u20a0-\u2bff\U0001f000-\U0001faff]")
-"""A digit, a bracket or a sign; texts without these and without numbers in words are not compared."""
+"""A digit, a bracket or a sign; texts without these and without number words are not compared."""
 
 
 class Chain:
@@ -55,11 +55,12 @@ class Chain:
 
 def _add_difference_warnings(passages: Sequence[Passage], languages: tuple[str, str]) -> None:
     """Add warnings about differing numbers, brackets and signs to the translations of passages."""
+    number_word = number_word_pattern(languages[0])
     for passage in passages:
         if (
             COMPARED_CHARACTER.search(passage.text)
             or COMPARED_CHARACTER.search(passage.result.text)
-            or find_numbers(passage.text, languages[0])
+            or number_word.search(passage.text.lower())
         ):
             from uwaga.translator.layers.differences import (
                 with_difference_warnings,  # not before it is needed
