@@ -33,7 +33,7 @@ from uwaga.search.rank import (
 
 
 @dataclass(frozen=True)
-class Layer:
+class TrellisStep:
     """The nodes of a step; each is a token that extends a node of the previous step.
 
     ``tokens``, ``parents``, ``log_probs`` and ``rows`` are (nodes,); ``rows`` are the decoder rows that
@@ -57,24 +57,24 @@ class TargetPath:
 
 
 class Trellis:
-    """Layers of nodes, one for each step of a batch; a node is an index into its layer.
+    """The nodes of each step of a batch; a node is an index into those of its step.
 
-    The first token of a sentence that enters the batch after ``start`` steps is in layer ``start``.
+    The first token of a sentence that enters the batch after ``start`` steps is in step ``start``.
     """
 
     def __init__(self) -> None:
-        self._layers: list[Layer] = []
+        self._steps: list[TrellisStep] = []
 
-    def append(self, layer: Layer) -> None:
+    def append(self, step: TrellisStep) -> None:
         """Add the nodes of the next step."""
-        self._layers.append(layer)
+        self._steps.append(step)
 
     def paths(self, nodes: Ids, starts: Ids, depths: Ids, source_lengths: Ids) -> list[TargetPath]:
         """Return the paths that end at the given nodes.
 
         Args:
             nodes: (paths,) last nodes.
-            starts: (paths,) first layer of the sentence.
+            starts: (paths,) first step of the sentence.
             depths: (paths,) number of tokens of each path; 0 is the empty path.
             source_lengths: (paths,) number of source tokens of the sentence, to which attention is trimmed.
         """
@@ -84,13 +84,13 @@ class Trellis:
         log_probs = np.zeros((len(nodes), max_depth), dtype=np.float64)
         rows = np.zeros((len(nodes), max_depth), dtype=np.int64)
         for index in range(int(ends.max(initial=0)) - 1, int(starts.min(initial=0)) - 1, -1):
-            layer = self._layers[index]
+            step = self._steps[index]
             active = np.nonzero((starts <= index) & (index < ends))[0]
             node, column = current[active], index - starts[active]
-            tokens[active, column] = layer.tokens[node]
-            log_probs[active, column] = layer.log_probs[node]
-            rows[active, column] = layer.rows[node]
-            current[active] = layer.parents[node]
+            tokens[active, column] = step.tokens[node]
+            log_probs[active, column] = step.log_probs[node]
+            rows[active, column] = step.rows[node]
+            current[active] = step.parents[node]
         return [
             TargetPath(
                 tokens[i, :depth],
@@ -107,21 +107,21 @@ class Trellis:
             (nodes, 3) float32: the index of the parent, -1 for none; the token; its log-probability.
         """
         rows, first, size = [np.zeros((0, 3))], 0, 0
-        for layer in self._layers:
-            parents = layer.parents + first if size else np.full_like(layer.parents, -1)
-            rows.append(np.stack([parents, layer.tokens, layer.log_probs], axis=1))
-            first, size = first + size, len(layer.tokens)
+        for step in self._steps:
+            parents = step.parents + first if size else np.full_like(step.parents, -1)
+            rows.append(np.stack([parents, step.tokens, step.log_probs], axis=1))
+            first, size = first + size, len(step.tokens)
         return np.concatenate(rows).astype(np.float32)
 
     def _attention(self, rows: Ids, start: int, source_length: int) -> Floats | None:
         """Return the attention (target, source) of a path."""
         weights = []
-        for layer, row in zip(self._layers[start:], rows.tolist(), strict=False):
-            if layer.attention is None:
+        for step, row in zip(self._steps[start:], rows.tolist(), strict=False):
+            if step.attention is None:
                 return None
-            weights.append(layer.attention[row, :source_length])
+            weights.append(step.attention[row, :source_length])
         if not weights:
-            recorded = self._layers and self._layers[0].attention is not None
+            recorded = self._steps and self._steps[0].attention is not None
             return np.zeros((0, source_length), dtype=np.float32) if recorded else None
         return np.stack(weights)
 
@@ -374,7 +374,7 @@ class BeamBatch(StepBatch):
         """Append the candidates to the trellis, and return their nodes (sentences, candidates)."""
         rows = candidates.beams + np.arange(len(self._indices))[:, None] * self._options.rows
         self._trellis.append(
-            Layer(
+            TrellisStep(
                 tokens=candidates.tokens.ravel(),
                 parents=self._nodes.ravel()[rows.ravel()],
                 log_probs=candidates.log_probs.ravel(),
