@@ -35,7 +35,7 @@ SUFFIXES = {
     ".sdlxliff": "xliff",
     ".mqxliff": "xliff",
 }
-DOCUMENT_FORMATS = frozenset(("po", "xliff"))
+BILINGUAL_FORMATS = frozenset(("po", "xliff"))
 """File formats of documents that contain translations."""
 ORDERED_FORMATS = frozenset(("xliff", "documents"))
 """Formats whose units are in document order and have no stored context."""
@@ -62,7 +62,7 @@ def open_memory(path: str | Path, languages: tuple[str, str] | None = None) -> M
     memory = Memory.temporary(*languages)
     memory.origin = str(path)
     # Documents are not compressed.
-    is_document = SUFFIXES.get(file.path.suffix.lower()) in DOCUMENT_FORMATS
+    is_document = SUFFIXES.get(file.path.suffix.lower()) in BILINGUAL_FORMATS
     added = memory.add(read_translations(file) if is_document else read_pairs(file))
     skipped = skipped_summary(file.skipped + added.skipped)
     memory.note = f"{path}: {added.new:,} pairs{'; ' if skipped else ''}{skipped}"
