@@ -55,7 +55,9 @@ class ServerContext:
         return "" if self.keys is None else client.name
 
     @asynccontextmanager
-    async def charged_usage(self, client: Client, characters: int, documents: int = 0) -> AsyncIterator[None]:
+    async def charge_or_refund(
+        self, client: Client, characters: int, documents: int = 0
+    ) -> AsyncIterator[None]:
         """Charge a client for characters and documents, and refund them if the block raises an exception."""
         await self.charge_usage(client, characters, documents)
         try:
@@ -89,7 +91,7 @@ class ServerContext:
         limits = self.settings.limits
         return Client(_client_network(address), limits.requests_per_minute, limits.characters_per_minute)
 
-    def charge(self, client: Client, texts: Sequence[str], parameter: str = "text") -> int:
+    def admit_texts(self, client: Client, texts: Sequence[str], parameter: str = "text") -> int:
         """Check the size of a request's texts, and return their total number of characters.
 
         The characters are counted against the client's rate limit.
@@ -131,11 +133,11 @@ class ServerContext:
             raise_errors: whether to raise the error of the first text that cannot be translated.
         """
         strings = [text.text for text in texts]
-        characters = self.charge(client, strings, parameter)
+        characters = self.admit_texts(client, strings, parameter)
         if all(text.glossary is None for text in texts):
             recount_body(request, strings)
         deadline = self.settings.limits.deadline
-        async with self.charged_usage(client, characters), while_connected(request):
+        async with self.charge_or_refund(client, characters), while_connected(request):
             answer = await self.service.translate(texts, client=client.name, deadline=deadline)
         if raise_errors:
             answer.raise_first()

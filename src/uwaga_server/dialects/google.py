@@ -185,7 +185,7 @@ def routes(context: ServerContext) -> Routes:
     async def detect(request: Request) -> Response:
         """Detect the language of each text, which is one of the server's languages."""
         client, fields = await _admit_with_parameters(context, request, GoogleDetect)
-        context.charge(client, fields.q, "q")
+        context.admit_texts(client, fields.q, "q")
         languages = [next(iter(await context.service.detect(text)), UNDETERMINED) for text in fields.q]
         detections = [
             [{"language": with_region(language.code), "confidence": language.confidence, "isReliable": False}]

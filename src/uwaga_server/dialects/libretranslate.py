@@ -312,7 +312,7 @@ def _add_text_routes(routes: Routes, context: ServerContext) -> None:
         """Detect the language of a text."""
         client, fields = await admit_with_parameters(context, request)
         texts = _texts(require_parameter(fields, "q"))
-        context.charge(client, texts, "q")
+        context.admit_texts(client, texts, "q")
         detected = await context.service.detect("\n".join(texts))
         return json_response(
             [_detection_response(language) for language in detected or [DetectedLanguage("en", 0.0)]]
@@ -325,7 +325,7 @@ def _add_text_routes(routes: Routes, context: ServerContext) -> None:
         if context.settings.suggestions is None:
             raise ApiError(403, "disabled", "Suggestions are disabled on this server.")
         suggestion = {name: require_text(fields, name) for name in ("q", "s", "source", "target")}
-        context.charge(client, list(suggestion.values()), "q")
+        context.admit_texts(client, list(suggestion.values()), "q")
         await run_in_thread(add_suggestion, context.settings.suggestions, suggestion)
         return json_response({"success": True})
 

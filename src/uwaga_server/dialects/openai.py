@@ -285,7 +285,7 @@ async def _translation_pieces(
     context: ServerContext, client: Client, text: TextRequest, on_truncated: Callable[[], object]
 ) -> AsyncGenerator[str, None]:
     """Charge the client for a text, and return a generator of the pieces of its translation."""
-    await context.charge_usage(client, context.charge(client, [text.text], "messages"))
+    await context.charge_usage(client, context.admit_texts(client, [text.text], "messages"))
     deadline = context.settings.limits.deadline
     return context.service.stream(text, client=client.name, deadline=deadline, on_truncated=on_truncated)
 

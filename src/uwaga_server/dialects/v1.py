@@ -73,7 +73,7 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
         client = BEARER_KEY.admit(context, request)
         body = await read_json(request, TranslateBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
-        characters = context.charge(client, texts)
+        characters = context.admit_texts(client, texts)
         terms = None if body.glossary_id is None else await stored_terms(context, client, body)
         check_drafts(context, body, texts)
         requests = build_text_requests(body, texts, terms)
@@ -93,7 +93,7 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
                 _events(context, requests[0], body, caller),
                 lambda error: error_response(error, number),
             )
-        async with context.charged_usage(client, characters), while_connected(request):
+        async with context.charge_or_refund(client, characters), while_connected(request):
             answer = await context.service.translate(requests, **caller)
         translations = await run_in_thread(translations_response, answer, body)  # slow for many words
         return json_response({"translations": translations, "model": answer.model})
@@ -110,7 +110,7 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
         client = BEARER_KEY.admit(context, request)
         body = await read_json(request, DetectBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
-        context.charge(client, texts)
+        context.admit_texts(client, texts)
         detections = [await context.service.detect(text) for text in texts]
         return json_response(
             {

@@ -240,7 +240,7 @@ def add_inside_route(context: ServerContext, routes: Routes) -> None:
         """
         client = BEARER_KEY.admit(context, request)
         body = await read_json(request, InsideBody)
-        characters = context.charge(client, [body.text, body.forced or ""])
+        characters = context.admit_texts(client, [body.text, body.forced or ""])
         text_request = TextRequest(body.text, source=body.source, target=body.target)
         deadline = context.settings.limits.deadline
 
@@ -249,7 +249,7 @@ def add_inside_route(context: ServerContext, routes: Routes) -> None:
         ) -> dict[str, object]:
             return _inside_response(body, translator, name, source, target)
 
-        async with context.charged_usage(client, characters), while_connected(request):
+        async with context.charge_or_refund(client, characters), while_connected(request):
             answer = await context.service.inspect(
                 text_request, inspect_translation, client=client.name, deadline=deadline
             )

@@ -200,7 +200,7 @@ def memory_routes(context: ServerContext) -> Routes:
         """
         client = BEARER_KEY.admit(context, request)
         body = await read_json(request, LookUpBody)
-        characters = context.charge(client, [body.text])
+        characters = context.admit_texts(client, [body.text])
         memory = await run_in_thread(lambda: store.open(store.find(context.owner(client), memory_id)))
         source, target = memory.languages
         text_request = TextRequest(body.text, source=source, target=target)
@@ -209,7 +209,7 @@ def memory_routes(context: ServerContext) -> Routes:
         def look_up_text(name: str, source: str, target: str, translator: Translator) -> dict[str, object]:
             return {"model": name, **look_up_response(translator, memory, body)}
 
-        async with context.charged_usage(client, characters), while_connected(request):
+        async with context.charge_or_refund(client, characters), while_connected(request):
             answer = await context.service.inspect(
                 text_request, look_up_text, client=client.name, deadline=deadline
             )

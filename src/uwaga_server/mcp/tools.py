@@ -118,7 +118,7 @@ LanguagePair = tuple[str | None, str | None]
 async def translate(call: Call, arguments: schema.TranslateArguments) -> schema.TranslateResult:
     """Translate texts; the result of each text is a translation or an error."""
     texts = [arguments.text] if isinstance(arguments.text, str) else arguments.text
-    characters = call.context.charge(call.client, texts)
+    characters = call.context.admit_texts(call.client, texts)
     service = call.service(arguments.model)
     common = Request(
         "",
@@ -137,7 +137,7 @@ async def translate(call: Call, arguments: schema.TranslateArguments) -> schema.
         replace(common, text=text, name="the text" if len(texts) == 1 else f"text {number}", context=context)
         for number, (text, context) in enumerate(zip(texts, contexts, strict=True), start=1)
     ]
-    async with call.context.charged_usage(call.client, characters):
+    async with call.context.charge_or_refund(call.client, characters):
         answer = await service.translate(
             requests, client=call.client.name, deadline=call.context.settings.limits.deadline
         )
@@ -190,7 +190,7 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
         threshold=arguments.threshold,
     )
     characters = await run_in_thread(lambda: sum(map(len, texts())))
-    async with call.context.charged_usage(call.client, characters, 1):
+    async with call.context.charge_or_refund(call.client, characters, 1):
         report = await service.run_document(
             document,
             output,
@@ -318,7 +318,7 @@ async def memory(call: Call, arguments: schema.MemoryArguments) -> schema.Memory
     if arguments.name is None and arguments.text is not None:
         raise ApiError(400, "name_missing", "set name to the memory in which to look up the text", "name")
     if arguments.text is not None:
-        call.context.charge(call.client, [arguments.text])
+        call.context.admit_texts(call.client, [arguments.text])
     return await run_in_thread(_run_memory, call, arguments)
 
 
@@ -352,7 +352,7 @@ def _run_memory(call: Call, arguments: schema.MemoryArguments) -> schema.MemoryR
 
 async def confirm(call: Call, arguments: schema.ConfirmArguments) -> schema.ConfirmResult:
     """Add a confirmed translation to a translation memory."""
-    call.context.charge(call.client, [arguments.text, arguments.translation])
+    call.context.admit_texts(call.client, [arguments.text, arguments.translation])
     return await run_in_thread(_run_confirm, call, arguments)
 
 

@@ -118,14 +118,14 @@ def add_translate_route(routes: Routes, context: ServerContext) -> None:
         client = DEEPL_KEY.admit(context, request)
         fields = await read_fields(request, TranslateParameters)
         refuse_unsupported(fields.formality, _unsupported_fields(fields))
-        characters = context.charge(client, fields.text)
+        characters = context.admit_texts(client, fields.text)
         ids = check_glossary_ids(fields.glossary_id, fields.glossary_ids, fields.source_lang)
         glossary = None
         if ids:
             languages = fields.source_lang, fields.target_lang
             glossary = await run_in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
         requests = await _add_memory(context, client, fields, _build_requests(fields, glossary))
-        async with context.charged_usage(client, characters), while_connected(request):
+        async with context.charge_or_refund(client, characters), while_connected(request):
             requests = await _detect_sources(context, fields, requests)
             answer = await context.service.translate(
                 requests, client=client.name, deadline=context.settings.limits.deadline
