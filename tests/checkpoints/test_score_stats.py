@@ -82,5 +82,5 @@ def test_validation_scores_of_native_engine_and_torch_are_equal(lora, monkeypatc
     )
     native = validate(model, *arguments)
     assert not steps
-    monkeypatch.setattr("uwaga.training.validation.engine_refusal", lambda settings: "others")
+    monkeypatch.setattr("uwaga.training.validation.unsupported_reason", lambda settings: "others")
     assert native == validate(model, *arguments) and steps

@@ -20,7 +20,7 @@ from search_inputs import inputs
 from uwaga.decoder import Choice
 from uwaga.engine import NativeModel
 from uwaga.engine.cpu import available_isas
-from uwaga.engine.layout import engine_refusal, stored_shapes
+from uwaga.engine.layout import stored_shapes, unsupported_reason
 from uwaga.engine.packing import pack
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.models.ensemble import Ensemble
@@ -270,7 +270,7 @@ def test_non_finite_weights_are_rejected(name):
 
 def test_custom_attention_scores_require_torch():
     shape = BahdanauSettings(score="mine")
-    assert engine_refusal(shape).endswith("not 'mine'")
+    assert unsupported_reason(shape).endswith("not 'mine'")
 
 
 def test_invalid_texts_and_tokens_are_rejected():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.engine import NativeModel, PackedWeights, Precision, pack
-from uwaga.engine.layout import EngineSettings, engine_refusal
+from uwaga.engine.layout import EngineSettings, unsupported_reason
 from uwaga.engine.packing import StoredForms
 from uwaga.errors import ModelError, SettingsError
 
@@ -16,7 +16,7 @@ EXACT_LEVELS = 127
 
 def runs_on_engine(checkpoint: Checkpoint) -> bool:
     """Return True if the engine supports a model's family and settings."""
-    return engine_refusal(checkpoint.settings) is None
+    return unsupported_reason(checkpoint.settings) is None
 
 
 def to_engine(
@@ -66,8 +66,8 @@ def pack_weights(
 
 
 def _engine_settings(checkpoint: Checkpoint) -> EngineSettings:
-    settings, refusal = checkpoint.settings, engine_refusal(checkpoint.settings)
-    if refusal is not None:
-        raise ModelError(f"{checkpoint.path}: the native engine runs {refusal}; use the engine torch")
+    settings, reason = checkpoint.settings, unsupported_reason(checkpoint.settings)
+    if reason is not None:
+        raise ModelError(f"{checkpoint.path}: the native engine runs {reason}; use the engine torch")
     assert isinstance(settings, EngineSettings)
     return settings

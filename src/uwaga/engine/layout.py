@@ -32,7 +32,7 @@ AttentionSettings = BahdanauSettings | LuongSettings | GnmtSettings
 """Settings of recurrent models with attention."""
 
 
-def engine_refusal(settings: object) -> str | None:
+def unsupported_reason(settings: object) -> str | None:
     """Return the end of the message "the native engine runs …" for settings that it cannot run.
 
     The result is None if the engine can run them.

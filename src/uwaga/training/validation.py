@@ -12,7 +12,7 @@ from uwaga.checkpoints.score_stats import ScoreStats, summarise_scores
 from uwaga.data.batches import Batch
 from uwaga.data.corpus import Pair
 from uwaga.engine import NativeModel, pack
-from uwaga.engine.layout import engine_refusal
+from uwaga.engine.layout import unsupported_reason
 from uwaga.errors import ModelError
 from uwaga.evaluation import MetricScore, evaluate
 from uwaga.models.adapters import adapted_layers
@@ -185,7 +185,7 @@ def validation_decoder(model: Seq2Seq) -> Seq2Seq | NativeModel:
     kinds = {(weight.device.type, weight.dtype) for weight in state.values()}
     if not isinstance(model, Transformer | Recurrent | DecoderOnly) or kinds != {("cpu", torch.float32)}:
         return model
-    if engine_refusal(model.settings) or (isinstance(model, Transformer) and model.simulates_int8):
+    if unsupported_reason(model.settings) or (isinstance(model, Transformer) and model.simulates_int8):
         return model
     state.update((f"{name}.weight", layer.merged()) for name, layer in adapted_layers(model).items())
     source = model.embedding if isinstance(model, DecoderOnly) else model.source_embedding

@@ -15,7 +15,7 @@ from uwaga.checkpoints.formats.uwaga.read import Language, SymbolIds, TokenId, V
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.checkpoints.size_checks import MAX_BUFFER_NUMBERS, layer_count, layer_width
 from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
-from uwaga.engine.layout import Precision, engine_refusal
+from uwaga.engine.layout import Precision, unsupported_reason
 from uwaga.errors import ModelError, SettingsError, quoted
 from uwaga.search import SearchOptions
 from uwaga.search.options import from_settings
@@ -178,9 +178,9 @@ class QuantisedConfig(StrictModel):
         if isinstance(self.model, DecoderOnlySettings) and not self.vocabulary.joint:
             raise ValueError("a decoder-only model has one vocabulary, but vocabulary.joint is false")
         self.symbols.check(self.vocabulary.target)
-        refusal = engine_refusal(self.model)
-        if refusal is not None:
-            raise ValueError(f"the native engine runs {refusal}")
+        reason = unsupported_reason(self.model)
+        if reason is not None:
+            raise ValueError(f"the native engine runs {reason}")
         position_families = (TransformerSettings, DecoderOnlySettings)
         is_unlimited = isinstance(self.model, position_families) and self.model.positions in (
             "relative",

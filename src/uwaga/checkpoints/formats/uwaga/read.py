@@ -25,7 +25,7 @@ from uwaga.checkpoints.storage.safetensors_files import (
 from uwaga.checkpoints.storage.tensors import SCALES, StoredTensor, join_scales
 from uwaga.checkpoints.weight_map import Table, Weights, identity_table
 from uwaga.decoder import Symbols
-from uwaga.engine.layout import engine_refusal
+from uwaga.engine.layout import unsupported_reason
 from uwaga.errors import ModelError, SettingsError, printable, quoted
 from uwaga.files.regular import read_regular
 from uwaga.search import SearchOptions
@@ -368,7 +368,7 @@ def _weights(path: Path, config: FolderConfig) -> Weights:
 
     The shapes of a model with a custom attention score are checked later, by PyTorch.
     """
-    if not isinstance(config.model, RecurrentSettings) or engine_refusal(config.model) is None:
+    if not isinstance(config.model, RecurrentSettings) or unsupported_reason(config.model) is None:
         sizes = config.vocabulary.source, config.vocabulary.target
         shapes = weight_shapes(config.model, *sizes, printable(path.parent / CONFIG))
         formats = {name: _stored_format(config, shape) for name, shape in shapes.items()}
