@@ -12,7 +12,8 @@
 
 namespace uwaga {
 
-// Attention scores, in the order of ScoreName.
+// Attention scores, in the order of ScoreName: those up to concat are of the kind additive, and those from
+// dot on need states and annotations of one width.
 constexpr std::array<std::string_view, 7> score_names{
     "additive", "additive_joint", "concat", "general", "location", "dot", "scaled_dot"};
 

@@ -296,7 +296,7 @@ class SpecialSplitter {
     std::array<bool, 256> first_{};
 };
 
-// The twin of uwaga.tokenizers.framed.FramedTokeniser with a SentencePieceCodec.
+// The counterpart of uwaga.tokenizers.framed.FramedTokeniser with a SentencePieceCodec.
 class NumberedSubwords final : public Subwords {
   public:
     NumberedSubwords(std::string_view model, const std::unordered_map<std::string, int32_t>& ids,

@@ -1,4 +1,4 @@
-// The tokenisers of models: the twins of src/uwaga/tokenizers/tokeniser.py and marian.py.
+// The tokenisers of models: the counterparts of src/uwaga/tokenizers/tokeniser.py and marian.py.
 #pragma once
 
 #include <cstdint>

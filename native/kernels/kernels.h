@@ -195,7 +195,7 @@ struct Kernels {
     void (*bfloat16_output)(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w,
                             const LogitEpilogue& e, OutputRow* out);
 
-    // Logits (rows, stride) of a subset of tokens, each independent of the others in the subset.
+    // Logits (rows, stride) of the tokens of a shortlist, each independent of the others in it.
     void (*int8_listed)(const QuantisedRows& x, int64_t rows, const ListedTokens& w, float* logits,
                         int64_t stride);
     void (*float_listed)(const float* x, int64_t rows, int64_t x_stride, const ListedTokens& w, float* logits,
@@ -225,8 +225,8 @@ struct Kernels {
                  float* after, float* y);
 
     // Turn the pairs (x[i], x[i + head_width / 2]) of heads side by side by angles (Su et al. 2021, equation
-    // 34). turns: the cosines and then the sines of the head_width / 2 angles.
-    void (*rotate)(float* x, int64_t heads, int64_t head_width, const float* turns);
+    // 34). cos_sin: the cosines and then the sines of the head_width / 2 angles.
+    void (*rotate)(float* x, int64_t heads, int64_t head_width, const float* cos_sin);
 
     void (*attend_float16)(const CachedAttention& attention, const uint16_t* keys, const uint16_t* values);
     void (*attend_float)(const CachedAttention& attention, const float* keys, const float* values);

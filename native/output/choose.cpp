@@ -1,4 +1,4 @@
-// Candidates from features without keeping the logits; the twin of uwaga.search.choose.
+// Candidates from features without keeping the logits; the counterpart of uwaga.search.choose.
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -1,4 +1,4 @@
-// The distribution of a sentence with a datastore: p = λ p_kNN + (1 - λ) p_model; the twin of
+// The distribution of a sentence with a datastore: p = λ p_kNN + (1 - λ) p_model; the counterpart of
 // uwaga.search.retrieval.
 #pragma once
 

@@ -113,7 +113,7 @@ State BeamSearch::next_state(int64_t& k, int64_t& requested) {
     answer.log_probs = log_probs_.data();
     State next = drafts_ ? network_->verify(state_, first_rows_, input_tokens_.data(), next_request, answer)
                          : network_->step(state_, input_tokens_.data(), next_request, answer);
-    if (rules_.beams == 1 && answer.requested) favour_drafts(width);
+    if (rules_.beams == 1 && answer.requested) apply_draft_bias(width);
     check_numbers(width);
     k = answer.k;
     requested = answer.requested;
@@ -140,7 +140,7 @@ void BeamSearch::propose(std::vector<int32_t>& last_tokens) {
 }
 
 // Apply the bias towards drafts to all rows.
-void BeamSearch::favour_drafts(int64_t width) {
+void BeamSearch::apply_draft_bias(int64_t width) {
     for (std::size_t s = 0; s < running_.size(); ++s) {
         for (int64_t row = first_rows_[s]; row < first_rows_[s + 1]; ++row) {
             running_[s].favour(running_[s].favoured(row - first_rows_[s]), tokens_.data() + row * width,

@@ -61,7 +61,7 @@ class BeamSearch {
     Request request();
     void add_requested(Request& request);
     void propose(std::vector<int32_t>& last_tokens);
-    void favour_drafts(int64_t width);
+    void apply_draft_bias(int64_t width);
     bool accepted(std::size_t row, std::size_t last, int64_t width) const;
     void check_numbers(int64_t width);
     void apply_candidates(State state, int64_t k, int64_t requested);

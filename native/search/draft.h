@@ -17,7 +17,7 @@ struct DraftUse {
     int64_t proposed = 0, accepted = 0, passes = 0;
 };
 
-// The twin of uwaga.search.drafts.DraftCursor.
+// The counterpart of uwaga.search.drafts.DraftCursor.
 //
 // After a rejected token the draft is resumed where the edit distance from the target so far to a prefix of
 // the draft is least (Wagner & Fischer 1974). Leaving out a token of the draft costs 1; a token of the target

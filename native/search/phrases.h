@@ -1,6 +1,6 @@
 // Phrases that a target must contain, and dynamic beam allocation: beam slots are divided by how much of the
-// phrases a hypothesis contains. The twin of uwaga.search.phrases and banks, which define the tables and
-// rules.
+// phrases a hypothesis contains. The counterpart of uwaga.search.phrases and banks, which define the tables
+// and rules.
 #pragma once
 
 #include <cstdint>

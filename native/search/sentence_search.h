@@ -1,4 +1,4 @@
-// The bookkeeping of beam search for one sentence; greedy search is a beam of one. The twin of
+// The bookkeeping of beam search for one sentence; greedy search is a beam of one. The counterpart of
 // uwaga.search.beam_batch, its reference: same tokens, same bits, for all options that do not depend on a
 // hypothesis's tokens.
 #pragma once

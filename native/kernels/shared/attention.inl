@@ -343,7 +343,7 @@ struct AttendedHead {
 };
 
 template <int number>
-struct Number {
+struct Constant {
     static constexpr int value = number;
 };
 
@@ -352,13 +352,13 @@ template <class Step>
 inline void by_groups(int64_t heads, bool even, const Step& step) {
     int64_t first = 0;
     if constexpr (max_together == 4) {
-        for (; even && first + 4 <= heads; first += 4) step(Number<4>{}, first);
-        if (even && first + 3 == heads) return step(Number<3>{}, first);
+        for (; even && first + 4 <= heads; first += 4) step(Constant<4>{}, first);
+        if (even && first + 3 == heads) return step(Constant<3>{}, first);
     }
     if constexpr (max_together > 1) {
-        for (; even && first + 2 <= heads; first += 2) step(Number<2>{}, first);
+        for (; even && first + 2 <= heads; first += 2) step(Constant<2>{}, first);
     }
-    for (; first < heads; ++first) step(Number<1>{}, first);
+    for (; first < heads; ++first) step(Constant<1>{}, first);
 }
 
 // A single query whose heads have keys of their own.

@@ -20,12 +20,12 @@ inline void by_vector(int64_t width, const Step& step) {
     if (k < width) step(k, PartialVector{width - k});
 }
 
-void rotate(float* x, int64_t heads, int64_t head_width, const float* turns) {
+void rotate(float* x, int64_t heads, int64_t head_width, const float* cos_sin) {
     const int64_t half = head_width / 2;
     for (int64_t h = 0; h < heads; ++h, x += head_width) {
         by_vector(half, [=](int64_t k, auto part) {
-            const Vec a = part.get(x + k), b = part.get(x + half + k), cosine = part.get(turns + k),
-                      sine = part.get(turns + half + k);
+            const Vec a = part.get(x + k), b = part.get(x + half + k), cosine = part.get(cos_sin + k),
+                      sine = part.get(cos_sin + half + k);
             part.put(x + k, a * cosine - b * sine);
             part.put(x + half + k, b * cosine + a * sine);
         });

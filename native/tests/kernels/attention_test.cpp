@@ -183,14 +183,14 @@ void test_rotate(const Kernels& kernels) {
     for (const int64_t half : {1, 2, 5, 8, 16, 32, 33, 64}) {
         constexpr int64_t heads = 3;
         const int64_t width = 2 * half;
-        const Floats x = normals(random, heads * width), turns = normals(random, width);
+        const Floats x = normals(random, heads * width), cos_sin = normals(random, width);
         Floats y(heads * width);
         std::memcpy(y.get(), x.get(), static_cast<size_t>(heads * width) * sizeof(float));
-        kernels.rotate(y.get(), heads, width, turns.get());
+        kernels.rotate(y.get(), heads, width, cos_sin.get());
         for (int64_t h = 0; h < heads; ++h) {
             for (int64_t k = 0; k < half; ++k) {
-                const double a = x[h * width + k], b = x[h * width + half + k], cosine = turns[k],
-                             sine = turns[half + k];
+                const double a = x[h * width + k], b = x[h * width + half + k], cosine = cos_sin[k],
+                             sine = cos_sin[half + k];
                 CHECK(std::fabs(y[h * width + k] - (a * cosine - b * sine)) < 1e-5, "first of pair %lld",
                       static_cast<long long>(k));
                 CHECK(std::fabs(y[h * width + half + k] - (b * cosine + a * sine)) < 1e-5,
