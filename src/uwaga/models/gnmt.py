@@ -35,6 +35,7 @@ class Gnmt(Recurrent):
     ) -> None:
         super().__init__(settings, symbols, source_vocabulary, target_vocabulary)
         units, word_width = settings.hidden, settings.embedding
+        # Names of stored weights: the forward and the backward encoder.
         self.ahead, self.back = Lstm(word_width, units), Lstm(word_width, units)
         self.encoder = LstmStack(2 * units, units, settings.encoder_layers - 1, self.dropout, residual_from=1)
         self.score = make_score(settings.score, units, units, settings.max_length)

@@ -134,6 +134,7 @@ class _BidirectionalStack(nn.Module):
         super().__init__()
         units = settings.hidden
         widths = [settings.embedding] + [units] * (settings.layers - 1)
+        # Names of stored weights: the forward and the backward encoder.
         self.ahead = nn.ModuleList(Lstm(width, units // 2) for width in widths)
         self.back = nn.ModuleList(Lstm(width, units // 2) for width in widths)
         self.dropout = dropout
