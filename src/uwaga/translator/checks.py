@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -44,6 +45,12 @@ def is_language_independent(text: str) -> bool:
     """Return True if a text is the same in every language: it has no letters or is a single address."""
     text = text.strip()
     return not any(map(str.isalpha, text)) or ADDRESS.fullmatch(text) is not None
+
+
+def lacks_final_punctuation(text: str) -> bool:
+    """Return True if a text ends with a letter or a digit instead of a punctuation mark."""
+    text = text.rstrip()
+    return bool(text) and unicodedata.category(text[-1])[0] in "LMN"
 
 
 def script_warning(text: str, language: str) -> str | None:

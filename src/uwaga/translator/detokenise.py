@@ -1,13 +1,11 @@
-"""The text of a sentence's translation from its tokens, and its final punctuation."""
+"""The text of a sentence's translation from its tokens, without a full stop that its source lacks."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.text import Sentence
 
 LINE_BREAK = re.compile(r"[\r\n]")
 REPLACEMENT_CHARACTER = "\ufffd"
@@ -16,12 +14,6 @@ STOPS = ".!。！"
 """Final punctuation that models trained on sentences add to labels and headings."""
 MIN_LAST_WORD_LETTERS = 3
 """Minimum number of letters of a last word before a full stop; shorter words may be abbreviations."""
-
-
-def lacks_final_punctuation(text: str) -> bool:
-    """Return True if a text ends with a letter or a digit instead of a punctuation mark."""
-    text = text.rstrip()
-    return bool(text) and unicodedata.category(text[-1])[0] in "LMN"
 
 
 def without_stop(text: str) -> str:
@@ -40,13 +32,13 @@ def decode(tokens: Sequence[int], target: Subwords) -> str:
     return target.decode(tokens).replace(REPLACEMENT_CHARACTER, "")
 
 
-def sentence_text(tokens: Sequence[int], target: Subwords, sentence: Sentence | None = None) -> str:
+def sentence_text(tokens: Sequence[int], target: Subwords, lacks_final_punctuation: bool = False) -> str:
     """Return the text of a translated sentence; line breaks that a model spelled in bytes become spaces.
 
     Args:
         tokens: the tokens of the translation.
         target: the target tokeniser.
-        sentence: the source sentence; if it lacks final punctuation, a full stop is removed from the text.
+        lacks_final_punctuation: whether the source sentence lacks it; a full stop is then removed.
     """
     text = LINE_BREAK.sub(" ", decode(tokens, target))
-    return without_stop(text) if sentence is not None and sentence.lacks_final_punctuation else text
+    return without_stop(text) if lacks_final_punctuation else text

@@ -31,9 +31,9 @@ from uwaga.translator.checks import (
     UNKNOWN_LANGUAGE_CODES,
     has_different_languages,
     is_language_independent,
+    lacks_final_punctuation,
     script_warning,
 )
-from uwaga.translator.detokenise import lacks_final_punctuation
 from uwaga.translator.request import Split
 from uwaga.translator.text import Passage, Sentence
 

@@ -105,7 +105,7 @@ def _parts(sentence: Sentence, target: Subwords) -> list[Part]:
     if not sentence.is_searched:
         return [Part(sentence, None, sentence.copy or "")]
     return [
-        Part(sentence, hypothesis, sentence_text(hypothesis.tokens, target, sentence))
+        Part(sentence, hypothesis, sentence_text(hypothesis.tokens, target, sentence.lacks_final_punctuation))
         for hypothesis in sentence.hypotheses
     ]
 

@@ -8,7 +8,8 @@ from itertools import takewhile
 from uwaga.decoder import Decoder, Draft
 from uwaga.languages.codes import base_language
 from uwaga.results.translation import without_last_words
-from uwaga.translator.detokenise import STOPS, lacks_final_punctuation
+from uwaga.translator.checks import lacks_final_punctuation
+from uwaga.translator.detokenise import STOPS
 from uwaga.translator.model import Model
 from uwaga.translator.plan import Stage
 from uwaga.translator.split import UNSPACED_LANGUAGES

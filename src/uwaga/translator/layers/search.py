@@ -129,7 +129,8 @@ def _search_distinct(stage: Stage, sentences: Sequence[Sentence], options: Searc
         """Return the best hypothesis of each distinct text, best first."""
         texts: dict[str, Hypothesis] = {}
         for hypothesis in sentence.hypotheses:
-            texts.setdefault(sentence_text(hypothesis.tokens, stage.model.target, sentence), hypothesis)
+            text = sentence_text(hypothesis.tokens, stage.model.target, sentence.lacks_final_punctuation)
+            texts.setdefault(text, hypothesis)
         return texts
 
     search_best(stage, sentences, replace(options, nbest=options.beam))

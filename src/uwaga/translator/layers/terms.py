@@ -32,7 +32,8 @@ from uwaga.terms.apply import SentenceTerms, find_occurrences
 from uwaga.terms.glossary import Match
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.align import align_pairs
-from uwaga.translator.detokenise import lacks_final_punctuation, sentence_text, without_stop
+from uwaga.translator.checks import lacks_final_punctuation
+from uwaga.translator.detokenise import sentence_text, without_stop
 from uwaga.translator.layers.search import repair_incomplete_characters
 from uwaga.translator.plan import Stage
 from uwaga.translator.text import Sentence, TokenPair
