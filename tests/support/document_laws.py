@@ -84,10 +84,10 @@ def reasons(path_or_name, content: bytes | None = None, options=None, format=Non
 
 def render(name: str, content: bytes, translate, options=None, format=None) -> bytes:
     """Translate in memory, like :func:`run`, for formats that are not archives."""
-    reading = find_format(Path(name), format).read(
+    document = find_format(Path(name), format).read(
         DocumentSource(name, content, options or DocumentOptions())
     )
-    encoder = reading.encoder()
+    encoder = document.encoder()
     pieces = [
         piece
         if isinstance(piece, str)
@@ -95,9 +95,9 @@ def render(name: str, content: bytes, translate, options=None, format=None) -> b
             piece,
             [translate([inline])[0] if is_translatable(inline) else inline for inline in piece.inlines],
         )
-        for piece in reading.pieces
+        for piece in document.pieces
     ]
-    return reading.mark + encoder.encode("".join(pieces), True)
+    return document.bom + encoder.encode("".join(pieces), True)
 
 
 def check_laws(name: str, content: bytes, options=None, format=None) -> bytes:
