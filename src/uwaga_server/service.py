@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from uwaga.engine import trim_heap
 from uwaga.errors import DataError, MissingExtraError, NotInspectableError, quoted
 from uwaga.languages.detection import AUTO, detect_language, load_detector
 from uwaga.results.translation import Translation
+from uwaga.scheduling.call_context import Progress
 from uwaga.terms.glossary import Glossary
 from uwaga.translator import Request, Translator
 from uwaga.translator.layers.failures import failed_translation
@@ -146,7 +148,12 @@ class Service:
         gc.collect()  # failed requests are in reference cycles
 
     async def translate(
-        self, requests: Sequence[Request], *, client: str = "", deadline: float | None = None
+        self,
+        requests: Sequence[Request],
+        *,
+        client: str = "",
+        deadline: float | None = None,
+        progress: Progress | None = None,
     ) -> TextAnswer:
         """Translate texts, all of them to the same target language.
 
@@ -155,6 +162,8 @@ class Service:
                 ``auto``, the language of the text is detected.
             client: the name of the client, for fair scheduling.
             deadline: the time limit in seconds.
+            progress: function that is called, in another thread, with the number of translated sentences and
+                the number of sentences known so far.
         """
         if not requests:
             return TextAnswer((), "")
@@ -165,8 +174,22 @@ class Service:
         for index, request in enumerate(requests):
             is_copied = not _has_source(request) and not _has_letters(request)
             groups.setdefault(None if is_copied else codes[index], []).append(index)
+        counts: dict[str | None, tuple[int, int]] = {}
+
+        def add_progress(code: str | None, done: int, of: int) -> None:
+            counts[code] = done, of
+            if progress is not None:
+                progress(*map(sum, zip(*list(counts.values()), strict=True)))
+
         results = await _run_concurrently(
-            self._translate_group([requests[index] for index in indices], code, target, client, deadline)
+            self._translate_group(
+                [requests[index] for index in indices],
+                code,
+                target,
+                client=client,
+                deadline=deadline,
+                progress=None if progress is None else partial(add_progress, code),
+            )
             for code, indices in groups.items()
         )
         by_index: dict[int, Translation] = {}
@@ -394,8 +417,10 @@ class Service:
         requests: Sequence[Request],
         source: str | None,
         target: str,
+        *,
         client: str,
         deadline: float | None,
+        progress: Progress | None,
     ) -> tuple[list[Translation], str]:
         """Translate texts with the same source language; return the translations and the model names.
 
@@ -405,6 +430,7 @@ class Service:
             target: the target language.
             client: the name of the client, for fair scheduling.
             deadline: the time limit in seconds.
+            progress: as for :meth:`translate`.
         """
         if source == "":
             return [failed_translation("", self._unknown_language_error(), "return") for _ in requests], ""
@@ -414,7 +440,9 @@ class Service:
         model_requests = [_with_model_codes(request, route, on_error="return") for request in requests]
         async with self.pool.translator(route) as translator:
             with as_api_error():
-                translations = await translator.run(model_requests, client=client, deadline=deadline)
+                translations = await translator.run(
+                    model_requests, client=client, deadline=deadline, progress=progress
+                )
         name = " + ".join(step.model.name for step in route)
         if self._on_translated is not None:
             characters = sum(len(request.text) for request in requests)

@@ -251,6 +251,7 @@ class BatchingBeamSearch:
             self._unfinished_tokens -= self._sizes[index]
         self._running -= len(finished)
         if finished:
+            self._context.add_finished(len(finished))
             self._budget.release(
                 self._lease, [self._sizes[index] * self._rules.beams for index, _ in finished]
             )

@@ -12,6 +12,8 @@ from typing import TypeVar
 from uwaga.errors import CancelledRequestError, DeadlineError
 
 Item = TypeVar("Item")
+Progress = Callable[[int, int], None]
+"""A function that is called with a number of completed items and the total number."""
 
 
 class CallContext:
@@ -22,18 +24,38 @@ class CallContext:
         seconds: time limit; None for no limit.
         long: whether the call has long texts, which only one call at a time may process in Python; see
             :meth:`active`.
+        progress: function that is called, in the thread of the call, with the number of translated sentences
+            and the number of sentences known so far, which may grow.
 
     Attributes:
         deadline: the time limit by the clock of :func:`time.monotonic`; None for no deadline.
     """
 
-    def __init__(self, client: str = "", seconds: float | None = None, long: bool = False) -> None:
+    def __init__(
+        self,
+        client: str = "",
+        seconds: float | None = None,
+        long: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
         self.client, self.seconds = client, seconds
+        self._progress, self._finished, self._expected = progress, 0, 0
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self._long, self._holder = long, 0
         self._lock = threading.Lock()
         self._cancelled = ""
         self._callbacks: list[Callable[[], None]] = []
+
+    def add_expected(self, count: int) -> None:
+        """Add to the number of sentences that the call is to translate."""
+        self._expected += count
+
+    def add_finished(self, count: int) -> None:
+        """Add to the number of translated sentences, and report the progress."""
+        self._finished += count
+        if self._progress is not None:
+            # sentences that are translated again were not expected
+            self._progress(min(self._finished, self._expected), self._expected)
 
     @property
     def remaining(self) -> float | None:
@@ -142,6 +164,13 @@ TURN_SECONDS = 0.5
 """Seconds between checks of the deadline of a call that waits for its turn."""
 _TURN_LOCK = threading.Lock()
 _CURRENT_CALL: ContextVar[CallContext | None] = ContextVar("call", default=None)
+
+
+def expect_sentences(count: int) -> None:
+    """Add to the number of sentences that the call of this thread is to translate, if there is a call."""
+    call = _CURRENT_CALL.get()
+    if call is not None:
+        call.add_expected(count)
 
 
 def while_active(items: Iterable[Item]) -> Iterator[Item]:

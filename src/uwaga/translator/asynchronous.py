@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, TypeVarTuple,
 from uwaga.errors import CancelledRequestError, DeadlineError, SettingsError, quoted
 from uwaga.results.translation import Translation
 from uwaga.scheduling.batching_decoder import ModelBatches
-from uwaga.scheduling.call_context import CallContext
+from uwaga.scheduling.call_context import CallContext, Progress
 from uwaga.scheduling.fair_queue import FairWorkers
 from uwaga.settings.load_options import LoadOptions
 from uwaga.settings.options import check_integer
@@ -216,7 +216,12 @@ class AsyncTranslator:
         return translation
 
     async def run(
-        self, requests: Iterable[Request], *, client: str = "", deadline: float | None = None
+        self,
+        requests: Iterable[Request],
+        *,
+        client: str = "",
+        deadline: float | None = None,
+        progress: Progress | None = None,
     ) -> list[Translation]:
         """Translate requests together; see :meth:`uwaga.translator.Translator.run`.
 
@@ -224,6 +229,7 @@ class AsyncTranslator:
             requests: any number of requests.
             client: as for :meth:`translate`.
             deadline: as for :meth:`translate`.
+            progress: as for :meth:`call`.
 
         Raises:
             BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
@@ -234,7 +240,13 @@ class AsyncTranslator:
             return list(translator.run(request_list, window=max(len(request_list), 1)))
 
         characters = sum(len(request.text) for request in request_list if isinstance(request.text, str))
-        return await self.call(work, client=client, deadline=deadline, long=characters >= MIN_LONG_CHARACTERS)
+        return await self.call(
+            work,
+            client=client,
+            deadline=deadline,
+            long=characters >= MIN_LONG_CHARACTERS,
+            progress=progress,
+        )
 
     def stream(
         self,
@@ -314,6 +326,7 @@ class AsyncTranslator:
         client: str = "",
         deadline: float | None = None,
         long: bool = False,
+        progress: Progress | None = None,
     ) -> Value:
         """Call a function in a thread, with a translator whose searches belong to this request.
 
@@ -327,6 +340,8 @@ class AsyncTranslator:
             deadline: seconds until the result is due.
             long: whether the call has long texts; such calls take turns, except while they wait for the
                 model.
+            progress: function that is called, in another thread, with the number of sentences that the model
+                has translated and the number of sentences known so far.
 
         Raises:
             BusyError: too many requests are waiting.
@@ -335,7 +350,7 @@ class AsyncTranslator:
         """
         if self._closed:
             raise CancelledRequestError("the translator was closed")
-        request = CallContext(client, deadline, long)
+        request = CallContext(client, deadline, long, progress)
         future: Future[Value] = Future()
         start = time.monotonic()
         job = partial(self._work, request, future, start, lambda translator: function(translator, *args))

@@ -18,6 +18,7 @@ from uwaga.languages.detection import AUTO
 from uwaga.markup import Inline, plain_text
 from uwaga.markup.placeholders import resolve_placeholders
 from uwaga.results.translation import Translation
+from uwaga.scheduling.call_context import Progress
 from uwaga.search import SearchOptions
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.memories import MemoryArgument, Pair, TextContext, confirm_pair, memory_name
@@ -44,9 +45,6 @@ WINDOW = 1024
 """Number of requests that are translated together, enough to form batches of similar lengths."""
 PROGRESS_WINDOW = 100
 """Number of requests that are translated together if progress is reported."""
-
-Progress = Callable[[int, int], None]
-"""A function that is called with the number of completed texts and the total number of texts."""
 
 
 class Translator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from typing import TypedDict
@@ -58,7 +59,7 @@ def routes(context: ServerContext) -> Routes:
 def _add_translate_route(routes: Routes, context: ServerContext) -> None:
     events: dict[str, object] = {"text/event-stream": {}}
     success = ResponseDescription(
-        "Translations, or events if `stream` is true", schema.TranslateAnswer, events
+        "Translations, or events if `stream` or `progress` is true", schema.TranslateAnswer, events
     )
 
     @routes.add(
@@ -68,7 +69,9 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
         """Translate one or more texts; the response contains a translation or an error for each text.
 
         With `stream`, the response is a stream of events: `piece` with the next characters of the
-        translation, and finally `done` with all requested results, or `error`.
+        translation, and finally `done` with all requested results, or `error`. With `progress`, the events
+        are `progress`, with the number of sentences that are `done` and the number `of` sentences known so
+        far, and finally `done` with the usual response, or `error`.
         """
         client = BEARER_KEY.admit(context, request)
         body = await read_json(request, TranslateBody)
@@ -84,15 +87,17 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
                 replace(text_request, memory=memory, threshold=body.threshold) for text_request in requests
             ]
         caller = Caller(client=client.name, deadline=context.settings.limits.deadline)
-        if body.stream:
-            check_stream_options(body)
+        if body.stream or body.progress:
+            if body.stream:
+                check_stream_options(body)
             await context.charge_usage(client, characters)
-            number = request_id(request)
-            return EventStream(
-                request,
-                _events(context, requests[0], body, caller),
-                lambda error: error_response(error, number),
+            events = (
+                _events(context, requests[0], body, caller)
+                if body.stream
+                else _progress_events(context, requests, body, caller)
             )
+            number = request_id(request)
+            return EventStream(request, events, lambda error: error_response(error, number))
         async with context.charge_or_refund(client, characters), while_connected(request):
             answer = await context.service.translate(requests, **caller)
         translations = await run_in_thread(translations_response, answer, body)  # slow for many words
@@ -174,6 +179,29 @@ async def _events(
     yield "done", result
 
 
+async def _progress_events(
+    context: ServerContext, requests: Sequence[TextRequest], body: TranslateBody, caller: Caller
+) -> AsyncGenerator[tuple[str, object], None]:
+    """Yield the number of translated sentences each time that it grows, then the translations."""
+    loop = asyncio.get_running_loop()
+    counts: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
+
+    def report(done: int, of: int) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(counts.put_nowait, (done, of))
+
+    task = asyncio.ensure_future(context.service.translate(requests, progress=report, **caller))
+    task.add_done_callback(lambda _: counts.put_nowait(None))
+    try:
+        while (count := await counts.get()) is not None:
+            yield "progress", dict(zip(("done", "of"), count, strict=True))
+        answer = await task
+    finally:
+        task.cancel()
+    translations = await run_in_thread(translations_response, answer, body)
+    yield "done", {"translations": translations, "model": answer.model}
+
+
 def check_stream_options(body: TranslateBody) -> None:
     """Raise an ApiError if a request has options that a stream does not support."""
     if not isinstance(body.text, str):
@@ -183,6 +211,7 @@ def check_stream_options(body: TranslateBody) -> None:
         "nbest": search.get("nbest", 1) > 1,
         "beam": search.get("beam", 1) > 1,
         "format": body.format != "text",
+        "progress": body.progress,
     }
     for name, is_set in refused_options.items():
         if is_set:

@@ -108,6 +108,10 @@ class TextBody(BaseModel):
     )
     tokens: bool = Field(False, description="Return the subword tokens of the source and the translation.")
     scores: bool = Field(False, description="Return the probabilities of words and the scores of tokens.")
+    progress: bool = Field(
+        False,
+        description="Send server-sent events: the number of translated sentences, then the translations.",
+    )
     stream: bool = Field(
         False, description="Send the translation of a single text as server-sent events while it is decoded."
     )

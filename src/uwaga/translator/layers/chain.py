@@ -10,7 +10,7 @@ from typing import NamedTuple
 from uwaga.languages.number_words import number_word_pattern
 from uwaga.results.coverage import combine_coverage
 from uwaga.results.translation import Translation
-from uwaga.scheduling.call_context import while_active
+from uwaga.scheduling.call_context import expect_sentences, while_active
 from uwaga.translator.layers.failures import check_string, for_each
 from uwaga.translator.layers.sentences import translate_passages
 from uwaga.translator.plan import Stage
@@ -46,6 +46,9 @@ class Chain:
             for stage in stages:
                 for_each(while_active(steps_by_text), _splitter(stage, stages, steps_by_text))
                 passages = [steps[-1].passage for steps in steps_by_text.values()]
+                if stage is stages[0]:
+                    sentences = (sentence for passage in passages for sentence in passage.sentences)
+                    expect_sentences(len(stages) * sum(sentence.is_searched for sentence in sentences))
                 translate_passages(stage, passages)
                 if self._add_warnings:
                     _add_difference_warnings(passages, stage.model.languages)
