@@ -59,6 +59,10 @@ export interface Job {
 
 type Options = Record<string, unknown>;
 
+interface TranslateAnswer {
+  translations: ServerTranslation[];
+}
+
 export class Api {
   /** The API key of requests, if any. */
   key = "";
@@ -103,24 +107,45 @@ export class Api {
 
   async translate(texts: readonly string[], settings: RequestSettings, options: Options, signal?: AbortSignal): Promise<ServerTranslation[]> {
     const body = { text: texts, ...this.requestFields(settings), ...options };
-    const answer = (await this.json("POST", "v1/translate", body, signal)) as { translations: ServerTranslation[] };
-    return answer.translations;
+    return ((await this.json("POST", "v1/translate", body, signal)) as TranslateAnswer).translations;
+  }
+
+  /** Translate texts, and report the share of their sentences that is translated, from 0 to 1. */
+  async translateWithProgress(
+    texts: readonly string[],
+    settings: RequestSettings,
+    options: Options,
+    onShare: (share: number) => void,
+    signal: AbortSignal,
+  ): Promise<ServerTranslation[]> {
+    let translations: ServerTranslation[] = [];
+    await this.events({ text: texts, ...this.requestFields(settings), ...options, progress: true }, signal, (name, data) => {
+      if (name === "progress") onShare(Number(data.done) / Math.max(1, Number(data.of)));
+      if (name === "done") ({ translations } = data as unknown as TranslateAnswer);
+    });
+    return translations;
   }
 
   /** Stream a translation; `onText` is called with the complete text so far. */
   async stream(text: string, settings: RequestSettings, onText: (text: string) => void, signal: AbortSignal): Promise<void> {
-    const body = { text, ...this.requestFields(settings), stream: true };
+    let translation = "";
+    await this.events({ text, ...this.requestFields(settings), stream: true }, signal, (name, data) => {
+      if (name === "piece") onText((translation += String(data.text)));
+    });
+  }
+
+  /** Call a function with each event of a translation; an event `error` becomes a RequestError. */
+  private async events(body: Options, signal: AbortSignal, onEvent: (name: string, data: Record<string, unknown>) => void): Promise<void> {
     const response = await this.request("POST", "v1/translate", JSON.stringify(body), "application/json", signal);
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new EventParser();
-    let translation = "";
     for (;;) {
       const { done, value } = await receive(reader.read(), signal);
       if (done) return;
       for (const event of parser.add(value)) {
         const data = JSON.parse(event.data) as Record<string, unknown>;
         if (event.name === "error") throw this.requestError(500, data, null);
-        if (event.name === "piece") onText((translation += String(data.text)));
+        onEvent(event.name, data);
       }
     }
   }

@@ -49,6 +49,8 @@ interface Choice extends ForcedText {
 
 export interface Listener {
   changed(lines: readonly Line[], isWorking: boolean): void;
+  /** Called with the share of the text that is translated, from 0 to 1, between changes of the lines. */
+  progressed(share: number): void;
   detected(code: string | undefined): void;
   failed(problem: Problem | null): void;
 }
@@ -60,6 +62,8 @@ const MAX_STREAM_CHARACTERS = 2000;
 const LINES_AT_ONCE = 16;
 /** So many are translated in about a second; fewer would take longer in all. */
 const CHARACTERS_AT_ONCE = 2000;
+/** The translation of less takes about as long as the page waits before it shows the progress. */
+const MIN_PROGRESS_CHARACTERS = 500;
 /** Bias of a growing text towards the translation shown. */
 const BIAS = 0.3;
 const NBEST = 4;
@@ -105,6 +109,8 @@ export class Session {
   private readonly choices = new LruCache<Choice | null>(500);
   /** The translations that the reader has confirmed for these languages, by sentence. */
   private confirmed: ReadonlyMap<string, string> = new Map();
+  /** The lines that are being translated, and the share of them that is translated. */
+  private batch: { lines: readonly string[]; share: number } = { lines: [], share: 0 };
   private running = new AbortController();
   private detectedLanguage: { text: string; code: string } | null = null;
   private requested: { text: string; settings: RequestSettings } = { text: "", settings: this.settings };
@@ -238,7 +244,10 @@ export class Session {
   /** Return the share of the text that is translated, from 0 to 1. */
   share(): number {
     const sizeOf = (lines: readonly Line[]) => lines.reduce((size, { source }) => size + source.length, 0);
-    return sizeOf(this.lines.filter(({ stage }) => stage === "done")) / Math.max(1, sizeOf(this.lines));
+    const { lines, share } = this.batch;
+    const [done, others] = [true, false].map((isDone) => this.lines.filter(({ stage }) => (stage === "done") === isDone)) as [Line[], Line[]];
+    const inBatch = others.filter(({ source }) => lines.includes(source));
+    return (sizeOf(done) + share * sizeOf(inBatch)) / Math.max(1, sizeOf(this.lines));
   }
 
   isDone(): boolean {
@@ -281,7 +290,7 @@ export class Session {
       await pause(PAUSE_BEFORE_FULL, signal);
     }
     for (const batch of batchesOf(pendingLines, LINES_AT_ONCE, CHARACTERS_AT_ONCE)) {
-      const translations = await this.api.translate(batch, this.settings, this.lineOptions(), signal);
+      const translations = await this.translateBatch(batch, signal);
       batch.forEach((line, index) => this.cache.set(this.cacheKey(line), withTokens(line, translations[index]!)));
       this.fillFromCache();
       this.notify(!this.isDone());
@@ -289,6 +298,21 @@ export class Session {
     for (const [source, choice] of this.outdatedChoices()) await this.continueFrom(source, choice, signal);
     this.fillFromCache();
     this.notify(false);
+  }
+
+  /** Translate lines; the share of a text that is not short grows with each sentence. */
+  private async translateBatch(lines: readonly string[], signal: AbortSignal): Promise<ServerTranslation[]> {
+    if (lines.join("\n").length < MIN_PROGRESS_CHARACTERS) return this.api.translate(lines, this.settings, this.lineOptions(), signal);
+    this.batch = { lines, share: 0 };
+    const report = (share: number): void => {
+      this.batch.share = Math.max(this.batch.share, share); // more sentences may become known
+      this.listener.progressed(this.share());
+    };
+    try {
+      return await this.api.translateWithProgress(lines, this.settings, this.lineOptions(), report, signal);
+    } finally {
+      this.batch = { lines: [], share: 0 };
+    }
   }
 
   /** Return the reader's choices that the model continued with other settings, by sentence. */

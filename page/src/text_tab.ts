@@ -72,6 +72,7 @@ export class TextTab implements Selection {
     this.languageCheck = new LanguageCheck(app.api);
     this.session = new Session(app.api, {
       changed: (lines, isWorking) => this.show(lines, isWorking),
+      progressed: (share) => this.progress.update(share),
       detected: (code) => this.bar.setDetected(code),
       failed: (problem) => this.showProblem(problem),
     }, (source, target) => app.store.confirmed(source, target));

@@ -33,3 +33,18 @@ test("an aborted stream is not a problem", async () => {
   const { error } = await broken(new DOMException("", "AbortError"), AbortSignal.abort());
   assert.ok(isAborted(error));
 });
+
+test("the share of translated sentences is reported before the translations", async () => {
+  const answer = { translations: [{ text: "Eins. Zwei." }], model: "m" };
+  const events = [["progress", { done: 1, of: 2 }], ["progress", { done: 2, of: 2 }], ["done", answer]] as const;
+  let sent = {};
+  globalThis.fetch = (_, init) => {
+    sent = JSON.parse(String(init!.body));
+    return Promise.resolve(new Response(events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join("")));
+  };
+  const shares: number[] = [];
+  const { signal } = new AbortController();
+  const translations = await new Api().translateWithProgress(["One. Two."], SETTINGS, { beam: 5 }, (share) => shares.push(share), signal);
+  assert.deepEqual([translations, shares], [answer.translations, [0.5, 1]]);
+  assert.deepEqual(sent, { text: ["One. Two."], source: "en", target: "de", beam: 5, progress: true });
+});

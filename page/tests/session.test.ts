@@ -32,7 +32,7 @@ class Capitals {
 }
 
 function session(server: unknown, failed: (problem: unknown) => void = () => {}): Session {
-  return new Session(server as Api, { changed: () => {}, detected: () => {}, failed });
+  return new Session(server as Api, { changed: () => {}, progressed: () => {}, detected: () => {}, failed });
 }
 
 test("lines interrupted by a forced prefix are translated afterwards", async () => {
@@ -141,7 +141,7 @@ test("a choice is kept while the text around its sentence and the settings chang
 
 test("confirmed translations are used for the same sentences, until one goes back to the model's or removes them", async () => {
   let pairs: Pair[] = [["a dog.", "Ein Hund."]];
-  const lines = new Session(sentences as Api, { changed: () => {}, detected: () => {}, failed: () => {} }, (source, target) => (source === "en" && target === "de" ? pairs : []));
+  const lines = new Session(sentences as Api, { changed: () => {}, progressed: () => {}, detected: () => {}, failed: () => {} }, (source, target) => (source === "en" && target === "de" ? pairs : []));
   const settings: RequestSettings = { ...SETTINGS, glossary: [["a", ""]] };
   await lines.update("a man. a dog.\n a dog. ", settings, 0);
   assert.equal(lines.text(), "A MAN. Ein Hund.\nEin Hund.");
@@ -171,7 +171,7 @@ test("a memory is sent with lines if it is for their language, but not for other
       return Promise.resolve([{ text: options.memory ? "Hallo" : "Guten Tag", memory }]);
     },
   };
-  const lines = new Session(server as unknown as Api, { changed: () => {}, detected: () => {}, failed: () => {} }, (source) => (source === "en" ? [["hello", "Servus"]] : []));
+  const lines = new Session(server as unknown as Api, { changed: () => {}, progressed: () => {}, detected: () => {}, failed: () => {} }, (source) => (source === "en" ? [["hello", "Servus"]] : []));
   await lines.update("hello", { ...SETTINGS, memory: MEMORY }, 0);
   assert.equal(lines.text(), "Hallo"); // not the confirmed translation
   assert.deepEqual(lines.lines[0]!.translation!.tokens, ["▁Hallo"]);
@@ -221,6 +221,27 @@ test("choices for sentences are kept next to sentences from a memory", async () 
   assert.deepEqual([0, 1].map((index) => usesOf(source, translation!, index).length), [0, 1]);
   await lines.reset(lines.lines[0]!, 0);
   assert.equal(lines.text(), "A MAN. Ein Hund.");
+});
+
+test("the share of a text grows with each sentence, and does not fall when more become known", async () => {
+  const long = "A sentence. ".repeat(50).trim();
+  const sent: string[][] = [];
+  const server = {
+    translate: (texts: string[]) => (sent.push(texts), Promise.resolve(texts.map((text) => ({ text })))),
+    translateWithProgress: (texts: string[], _: RequestSettings, __: unknown, onShare: (share: number) => void) => {
+      for (const share of [0, 0.5, 0.25, 1]) onShare(share);
+      return Promise.resolve(texts.map((text) => ({ text })));
+    },
+  };
+  const shares: number[] = [];
+  const lines = new Session(server as unknown as Api, { changed: () => {}, progressed: (share) => shares.push(share), detected: () => {}, failed: () => {} });
+  await lines.update(long, SETTINGS, 0);
+  assert.deepEqual(shares, [0, 0.5, 0.5, 1]);
+  assert.equal(lines.share(), 1);
+  await lines.update(`${long}\n${long}!`, SETTINGS, 0);
+  assert.ok(shares.slice(4).every((share) => share > 0.499), String(shares)); // the first line is known
+  await lines.update("A short text.", SETTINGS, 0);
+  assert.deepEqual(sent, [["A short text."]]);
 });
 
 test("problems are reported, except those of aborted requests", async () => {

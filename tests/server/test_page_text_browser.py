@@ -659,6 +659,23 @@ def test_progress_of_a_long_translation_is_shown(page, translator):
     assert output(page) == translator.translate(text).text
 
 
+def test_progress_of_a_long_line_grows_with_its_sentences(page):
+    page.evaluate(
+        """() => {
+          const bar = document.querySelector('.text-progress progress');
+          window.positions = [];
+          new MutationObserver(() => window.positions.push(bar.position)).observe(bar, {attributes: true});
+        }"""
+    )
+    recorded = record_bodies(page)
+    line = " ".join(f"I want to buy {count} small red cars tomorrow." for count in range(2, 160))
+    translate_text(page, line)
+    shares = [position for position in page.evaluate("window.positions") if 0 < position < 1]
+    assert len(set(shares)) > 3 and shares == sorted(shares)
+    [translated] = [body for body in recorded if "nbest" not in body]
+    assert translated["text"] == [line] and translated["progress"] is True
+
+
 def test_long_text_is_read_as_seldom_as_a_short_one(page):
     reads = page.evaluate(
         """() => [10, 300].map((lines) => {
