@@ -135,6 +135,7 @@ test("a choice is kept while the text around its sentence and the settings chang
   restored.restore({ ...other, choices: lines.choicePairs() });
   await restored.update("a man. a dog.", SETTINGS, 0);
   assert.equal(restored.text(), lines.text());
+  assert.deepEqual(restored.lines[0]!.chosen?.map(({ span, typed }) => [span, typed]), [[[0, 8], [0, 8]], [[9, 19], [9, 19]]]); // it may be typed
   await lines.reset(lines.lines[0]!, 0);
   assert.equal(lines.text(), "A MAN.c so A DOG.c");
 });

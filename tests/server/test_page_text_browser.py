@@ -298,7 +298,7 @@ def test_alternatives_to_typed_words_are_offered_only_where_the_model_wrote_the_
     recorded = record_bodies(page)
     for own in ("mir", "sehnlichst"):
         word(page, own).click()
-        expect(page.locator(".menu")).to_contain_text("These are your own words")
+        expect(page.locator(".menu")).to_contain_text("You have chosen these words yourself")
         assert offers.count() == 0
     assert not recorded
     word(page, "wünsche").click()
@@ -312,7 +312,7 @@ def test_alternatives_to_typed_words_are_offered_only_where_the_model_wrote_the_
     page.keyboard.press("Enter")
     expect(others.first).to_have_text(before)
     word(page, "Auto").click()
-    expect(page.locator(".menu")).to_contain_text("These are your own words")
+    expect(page.locator(".menu")).to_contain_text("You have chosen these words yourself")
 
 
 def test_aligned_source_words_are_marked(page, translator):

@@ -81,7 +81,7 @@ export const de: Messages = {
   lookUpOther: "Nachgeschlagen wurde für eine andere Übersetzung, ohne Ihre Auswahl, Ihr Glossar und die eingestellte Strahlbreite: {text}",
   wordOthers: "Statt „{word}“",
   wordNone: "Hier gibt es keine Alternativen.",
-  wordTyped: "Das sind Ihre eigenen Worte; für sie hat das Modell keine Alternativen.",
+  wordTyped: "Diese Worte haben Sie selbst gewählt; für sie hat das Modell keine Alternativen.",
   explain: "Warum dieses Wort?",
   explainSources: "Aus dem Text:",
   explainNone: "Zu diesem Wort ist kein entsprechendes Wort des Textes bekannt.",

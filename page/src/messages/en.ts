@@ -80,7 +80,7 @@ export const en = {
   lookUpOther: "These look-ups belong to another translation, made without your choices, glossary and beam size: {text}",
   wordOthers: "Instead of “{word}”",
   wordNone: "No alternatives here.",
-  wordTyped: "These are your own words: the model has no alternatives to them.",
+  wordTyped: "You have chosen these words yourself: the model has no alternatives to them.",
   explain: "Why this word?",
   explainSources: "From the text:",
   explainNone: "No word of the text is known to correspond to this one.",

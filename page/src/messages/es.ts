@@ -81,7 +81,7 @@ export const es: Messages = {
   lookUpOther: "Estas consultas son de otra traducción, hecha sin sus elecciones, su glosario ni su tamaño de haz: {text}",
   wordOthers: "En lugar de «{word}»",
   wordNone: "No hay alternativas aquí.",
-  wordTyped: "Son sus propias palabras: el modelo no tiene alternativas para ellas.",
+  wordTyped: "Usted ha elegido estas palabras: el modelo no tiene alternativas para ellas.",
   explain: "¿Por qué esta palabra?",
   explainSources: "Del texto:",
   explainNone: "No se conoce ninguna palabra del texto que corresponda a esta.",

@@ -81,7 +81,7 @@ export const pl: Messages = {
   lookUpOther: "Pokazane słowa dotyczą innego tłumaczenia, wykonanego bez twoich wyborów, glosariusza i szerokości wiązki: {text}",
   wordOthers: "Zamiast „{word}”",
   wordNone: "Brak tu innych możliwości.",
-  wordTyped: "To są Twoje własne słowa: model nie ma dla nich innych propozycji.",
+  wordTyped: "To Twój własny wybór: model nie ma dla tych słów innych propozycji.",
   explain: "Dlaczego to słowo?",
   explainSources: "Z tekstu:",
   explainNone: "Nie wiadomo, które słowo tekstu odpowiada temu słowu.",

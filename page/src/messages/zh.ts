@@ -81,7 +81,7 @@ export const zh: Messages = {
   lookUpOther: "这些查阅结果属于另一份译文，该译文未使用您的选择、术语表和束宽：{text}",
   wordOthers: "替换“{word}”",
   wordNone: "此处没有其他译法。",
-  wordTyped: "这是您自己输入的词，模型没有其他译法。",
+  wordTyped: "这些词由您自己选定，模型没有其他译法。",
   explain: "为什么是这个词？",
   explainSources: "来自原文：",
   explainNone: "不清楚此词对应原文中的哪个词。",
