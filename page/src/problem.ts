@@ -67,7 +67,6 @@ export function toProblem(
   }
   if (status === 501 && isDocument) return problem("errorDocuments");
   if (status === 501 && context.path.startsWith("v1/glossaries")) return problem("errorGlossaries");
-  if (status === 501 && context.path === "v1/detect") return problem("errorDetect");
   if (status === 408 || status === 504) return problem("errorTime", {}, true);
   if (code.startsWith("unsupported_language")) return problem("errorPair", { from: context.from, to: context.to });
   if (parameter === "glossary" || code.includes("glossary")) return problem("errorGlossary", { detail });

@@ -97,7 +97,6 @@ test("error responses become problems", () => {
   assert.equal(meaning(400, error("invalid_text", "glossary")).key, "errorGlossary");
   assert.equal(meaning(500, "<html>").key, "errorServer");
   assert.equal(meaning(501, null, null, false, "v1/documents/x").key, "errorDocuments");
-  assert.equal(meaning(501, null, null, false, "v1/detect").key, "errorDetect");
   const documents = "v1/documents";
   assert.equal(meaning(400, error("unsupported_format", "file"), null, false, documents).key, "errorFormat");
   assert.equal(meaning(413, error("body_too_large"), null, false, documents).key, "errorFileLarge");

@@ -151,7 +151,6 @@ export const de: Messages = {
   errorKeyWrong: "Der Server kennt diesen Schlüssel nicht. Prüfen Sie ihn unter „Einstellungen“.",
   errorLong: "Der Text ist für diesen Server zu lang. Übersetzen Sie ihn in Teilen oder als Dokument.",
   errorPair: "Dieser Server hat kein Modell für {from} → {to}. Wählen Sie andere Sprachen.",
-  errorDetect: "Dieser Server kann Sprachen nicht erkennen. Wählen Sie die Sprache des Textes.",
   errorGlossary: "Das Glossar kann nicht verwendet werden: {detail} Korrigieren Sie es unter „Glossar“.",
   errorDocument: "Das Dokument kann nicht übersetzt werden: {detail}",
   documentDetail: "Der Server meldet auf Englisch: {detail}",

@@ -150,7 +150,6 @@ export const en = {
   errorKeyWrong: "The server does not know this key. Check it under “Settings”.",
   errorLong: "The text is too long for this server. Translate it in parts, or as a document.",
   errorPair: "This server has no model from {from} to {to}. Choose other languages.",
-  errorDetect: "This server cannot detect languages. Choose the language of the text.",
   errorGlossary: "The glossary cannot be used: {detail} Correct it under “Glossary”.",
   errorDocument: "The document cannot be translated: {detail}",
   documentDetail: "The server says: {detail}",

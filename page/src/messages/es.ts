@@ -151,7 +151,6 @@ export const es: Messages = {
   errorKeyWrong: "El servidor no conoce esta clave. Compruébela en «Ajustes».",
   errorLong: "El texto es demasiado largo para este servidor. Tradúzcalo por partes o como documento.",
   errorPair: "Este servidor no tiene modelo de {from} a {to}. Elija otros idiomas.",
-  errorDetect: "Este servidor no puede detectar idiomas. Elija el idioma del texto.",
   errorGlossary: "No se puede usar el glosario: {detail} Corríjalo en «Glosario».",
   errorDocument: "No se puede traducir el documento: {detail}",
   documentDetail: "El servidor informa en inglés: {detail}",

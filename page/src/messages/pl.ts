@@ -151,7 +151,6 @@ export const pl: Messages = {
   errorKeyWrong: "Serwer nie zna tego klucza. Sprawdź go w oknie „Ustawienia”.",
   errorLong: "Tekst jest za długi dla tego serwera. Przetłumacz go w częściach albo jako dokument.",
   errorPair: "Ten serwer nie ma modelu dla kierunku {from} → {to}. Wybierz inne języki.",
-  errorDetect: "Ten serwer nie wykrywa języków. Wybierz język tekstu.",
   errorGlossary: "Nie można użyć glosariusza: {detail} Popraw go w zakładce „Glosariusz”.",
   errorDocument: "Nie można przetłumaczyć dokumentu: {detail}",
   documentDetail: "Komunikat serwera po angielsku: {detail}",

@@ -151,7 +151,6 @@ export const zh: Messages = {
   errorKeyWrong: "服务器无法识别此密钥。请在“设置”中检查。",
   errorLong: "文本对此服务器来说太长。请分段翻译，或作为文档翻译。",
   errorPair: "此服务器没有从{from}到{to}的模型。请选择其他语言。",
-  errorDetect: "此服务器无法检测语言。请选择文本的语言。",
   errorGlossary: "术语表无法使用：{detail} 请在“术语表”中更正。",
   errorDocument: "文档无法翻译：{detail}",
   documentDetail: "服务器的英文说明：{detail}",
