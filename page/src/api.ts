@@ -59,10 +59,6 @@ export interface Job {
 
 type Options = Record<string, unknown>;
 
-interface TranslateAnswer {
-  translations: ServerTranslation[];
-}
-
 export class Api {
   /** The API key of requests, if any. */
   key = "";
@@ -105,37 +101,36 @@ export class Api {
     return (await this.json("POST", `v1/memories/${encodeURIComponent(memory.id)}/look-up`, { text })) as LookUps;
   }
 
-  async translate(texts: readonly string[], settings: RequestSettings, options: Options, signal?: AbortSignal): Promise<ServerTranslation[]> {
-    const body = { text: texts, ...this.requestFields(settings), ...options };
-    return ((await this.json("POST", "v1/translate", body, signal)) as TranslateAnswer).translations;
-  }
-
-  /** Translate texts, and report the share of their sentences that is translated, from 0 to 1. */
-  async translateWithProgress(
+  /** Translate texts; `onShare` is called with the share of their sentences that is translated, from 0 to 1. */
+  async translate(
     texts: readonly string[],
     settings: RequestSettings,
     options: Options,
-    onShare: (share: number) => void,
-    signal: AbortSignal,
+    signal?: AbortSignal,
+    onShare?: (share: number) => void,
   ): Promise<ServerTranslation[]> {
-    let translations: ServerTranslation[] = [];
-    await this.events({ text: texts, ...this.requestFields(settings), ...options, progress: true }, signal, (name, data) => {
-      if (name === "progress") onShare(Number(data.done) / Math.max(1, Number(data.of)));
-      if (name === "done") ({ translations } = data as unknown as TranslateAnswer);
-    });
-    return translations;
+    const body = { text: texts, ...this.requestFields(settings), ...options };
+    let answer = {} as { translations: ServerTranslation[] };
+    const handle = (name: string, data: Record<string, unknown>): void => {
+      if (name === "progress") onShare!(Number(data.done) / Math.max(1, Number(data.of)));
+      else answer = data as typeof answer;
+    };
+    if (onShare) await this.events({ ...body, progress: true }, handle, signal);
+    else handle("done", (await this.json("POST", "v1/translate", body, signal)) as Record<string, unknown>);
+    return answer.translations;
   }
 
   /** Stream a translation; `onText` is called with the complete text so far. */
   async stream(text: string, settings: RequestSettings, onText: (text: string) => void, signal: AbortSignal): Promise<void> {
     let translation = "";
-    await this.events({ text, ...this.requestFields(settings), stream: true }, signal, (name, data) => {
+    const handle = (name: string, data: Record<string, unknown>): void => {
       if (name === "piece") onText((translation += String(data.text)));
-    });
+    };
+    await this.events({ text, ...this.requestFields(settings), stream: true }, handle, signal);
   }
 
   /** Call a function with each event of a translation; an event `error` becomes a RequestError. */
-  private async events(body: Options, signal: AbortSignal, onEvent: (name: string, data: Record<string, unknown>) => void): Promise<void> {
+  private async events(body: Options, onEvent: (name: string, data: Record<string, unknown>) => void, signal?: AbortSignal): Promise<void> {
     const response = await this.request("POST", "v1/translate", JSON.stringify(body), "application/json", signal);
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new EventParser();

@@ -286,8 +286,8 @@ export class SentencePanel {
 
   /** Keep a translation of the sentence in this browser, unless the server does not respond, which the tab says. */
   private async confirm(translation: string): Promise<void> {
-    const { source } = this.sentence;
-    await this.session.correct(this.line!, this.index, translation);
+    const { source, target } = this.sentence;
+    await this.session.force(this.line!, this.index, translation, translation !== target, true);
     if (!this.line!.text.includes(translation)) return;
     this.correction = null;
     this.app.store.setConfirmed(this.session.settings.source, this.language, mergePairs(this.confirmed(), [[source.trim(), translation]]));

@@ -84,8 +84,6 @@ function isGrown(displayed: Line | undefined, source: string): boolean {
   return source.startsWith(displayed.source) || displayed.source.startsWith(source);
 }
 
-const NOT_TYPED: Span = [0, 0];
-
 const nbestOf = (translation: ServerTranslation): ServerTranslation[] => [translation, ...(translation.alternatives ?? [])];
 
 /** Return a translation of which only the text is known; each word is a piece. */
@@ -126,6 +124,7 @@ export class Session {
     this.running.abort();
     const { signal } = (this.running = new AbortController());
     this.requested = { text, settings };
+    this.batch = { lines: [], share: 0 };
     const previous = this.lines;
     this.use({ ...settings, source: settings.source === AUTO ? (this.detectedLanguage?.code ?? AUTO) : settings.source });
     this.lines = linesOf(text).map((source, index) => ({
@@ -147,18 +146,8 @@ export class Session {
     }
   }
 
-  /** Force the translation of a sentence of a line to start with a prefix, of which the reader may have typed the end. */
-  force(line: Line, index: number, prefix: string, isTyped: boolean): Promise<void> {
-    return this.replace(line, index, { prefix, isComplete: false, isTyped });
-  }
-
-  /** Make a text, which the reader may have typed, the translation of a sentence of a line. */
-  correct(line: Line, index: number, text: string): Promise<void> {
-    const { target } = sentencesOf(line.source, line.translation!)[index]!;
-    return this.replace(line, index, { prefix: text, isComplete: true, isTyped: text !== target });
-  }
-
-  private async replace(line: Line, index: number, { prefix, isComplete, isTyped }: { prefix: string; isComplete: boolean; isTyped: boolean }): Promise<void> {
+  /** Force the translation of a sentence of a line to start with a prefix, or to be a text, of which the reader may have typed the end. */
+  async force(line: Line, index: number, prefix: string, isTyped: boolean, isComplete = false): Promise<void> {
     const sentence = line.translation && sentencesOf(line.source, line.translation)[index];
     if (!sentence) return;
     const nbest = isTyped ? undefined : this.choices.get(this.choiceKey(sentence.source))?.nbest;
@@ -168,11 +157,11 @@ export class Session {
 
   /** Return the typed part of a new text for a sentence: that of the present one as far as they agree, and the rest if it is typed. */
   private typedPart({ source, target }: Sentence, text: string, isTyped: boolean): Span {
-    const [start, end] = this.choices.get(this.choiceKey(source))?.typed ?? NOT_TYPED;
+    const [start, end] = this.choices.get(this.choiceKey(source))?.typed ?? [0, 0];
     const common = commonLength(target, text);
-    const kept: Span = [start, Math.min(end, common)];
-    if (isTyped) return [kept[0] < kept[1] ? start : common, text.length];
-    return kept[0] < kept[1] ? kept : NOT_TYPED;
+    const kept = Math.min(end, common);
+    const first = start < kept ? start : common;
+    return [first, isTyped ? text.length : Math.max(first, kept)];
   }
 
   /** Return the n-best translations of a sentence of a line; none if the server must be asked for them and may not be. */
@@ -243,11 +232,10 @@ export class Session {
 
   /** Return the share of the text that is translated, from 0 to 1. */
   share(): number {
-    const sizeOf = (lines: readonly Line[]) => lines.reduce((size, { source }) => size + source.length, 0);
     const { lines, share } = this.batch;
-    const [done, others] = [true, false].map((isDone) => this.lines.filter(({ stage }) => (stage === "done") === isDone)) as [Line[], Line[]];
-    const inBatch = others.filter(({ source }) => lines.includes(source));
-    return (sizeOf(done) + share * sizeOf(inBatch)) / Math.max(1, sizeOf(this.lines));
+    const shareOf = ({ source, stage }: Line) => (stage === "done" ? 1 : lines.includes(source) ? share : 0);
+    const size = (weight: (line: Line) => number) => this.lines.reduce((sum, line) => sum + weight(line) * line.source.length, 0);
+    return size(shareOf) / Math.max(1, size(() => 1));
   }
 
   isDone(): boolean {
@@ -301,18 +289,14 @@ export class Session {
   }
 
   /** Translate lines; the share of a text that is not short grows with each sentence. */
-  private async translateBatch(lines: readonly string[], signal: AbortSignal): Promise<ServerTranslation[]> {
-    if (lines.join("\n").length < MIN_PROGRESS_CHARACTERS) return this.api.translate(lines, this.settings, this.lineOptions(), signal);
+  private translateBatch(lines: readonly string[], signal: AbortSignal): Promise<ServerTranslation[]> {
     this.batch = { lines, share: 0 };
     const report = (share: number): void => {
       this.batch.share = Math.max(this.batch.share, share); // more sentences may become known
       this.listener.progressed(this.share());
     };
-    try {
-      return await this.api.translateWithProgress(lines, this.settings, this.lineOptions(), report, signal);
-    } finally {
-      this.batch = { lines: [], share: 0 };
-    }
+    const isShort = lines.join("\n").length < MIN_PROGRESS_CHARACTERS;
+    return this.api.translate(lines, this.settings, this.lineOptions(), signal, isShort ? undefined : report);
   }
 
   /** Return the reader's choices that the model continued with other settings, by sentence. */

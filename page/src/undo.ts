@@ -7,7 +7,7 @@ export class UndoNotice {
   private readonly status = make("span", { attributes: { role: "status" } });
   private readonly undoButton = button("undo", () => this.undo());
   private undo = (): void => {};
-  private complete = (): void => {};
+  private complete: (() => void) | undefined;
 
   constructor() {
     this.element = make("div", { class: "row undo" }, this.status, this.undoButton);
@@ -18,12 +18,12 @@ export class UndoNotice {
    * Say that something was removed, and focus the button that calls `restore`; then `origin` has the focus again. `complete` is
    * called when the removal can no longer be undone.
    */
-  show(restore: () => void, origin: HTMLElement, complete = (): void => {}): void {
+  show(restore: () => void, origin: HTMLElement, complete?: () => void): void {
     this.clear();
     this.complete = complete;
     this.undo = () => {
       restore();
-      this.complete = () => {};
+      this.complete = undefined;
       this.clear();
       origin.focus();
     };
@@ -33,8 +33,8 @@ export class UndoNotice {
   }
 
   clear(): void {
-    this.complete();
-    this.complete = () => {};
+    this.complete?.();
+    this.complete = undefined;
     setText(this.status, "");
     this.undoButton.hidden = true;
   }

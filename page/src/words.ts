@@ -61,8 +61,9 @@ export function commonLength(first: string, second: string): number {
 
 /** Return whether a text that begins with a prefix lengthens its last word, as "Rotwagen" does after "Rot". */
 export function lengthensWord(prefix: string, text: string): boolean {
-  const around = (/[\p{L}\p{M}\p{N}]$/u.exec(prefix)?.[0] ?? " ") + (/^[\p{L}\p{M}\p{N}]/u.exec(text.slice(prefix.length))?.[0] ?? " ");
-  return text.startsWith(prefix) && !around.includes(" ") && !UNSPACED.test(around);
+  const [next = ""] = text.slice(prefix.length);
+  const around = ([...prefix].at(-1) ?? "") + next;
+  return text.startsWith(prefix) && /^[\p{L}\p{M}\p{N}]{2}$/u.test(around) && !UNSPACED.test(around);
 }
 
 /** Split a text into words and the text between them; joined, the parts are the text. */

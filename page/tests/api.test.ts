@@ -44,7 +44,7 @@ test("the share of translated sentences is reported before the translations", as
   };
   const shares: number[] = [];
   const { signal } = new AbortController();
-  const translations = await new Api().translateWithProgress(["One. Two."], SETTINGS, { beam: 5 }, (share) => shares.push(share), signal);
+  const translations = await new Api().translate(["One. Two."], SETTINGS, { beam: 5 }, signal, (share) => shares.push(share));
   assert.deepEqual([translations, shares], [answer.translations, [0.5, 1]]);
   assert.deepEqual(sent, { text: ["One. Two."], source: "en", target: "de", beam: 5, progress: true });
 });

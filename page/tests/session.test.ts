@@ -59,7 +59,7 @@ test("a corrected sentence is final, even if the model would continue it", async
   void lines.update("first", SETTINGS, 0);
   await soon();
   await server.answer();
-  void lines.correct(lines.lines[0]!, 0, "my words");
+  void lines.force(lines.lines[0]!, 0, "my words", true, true);
   await soon();
   await server.answer();
   assert.equal(lines.text(), "my words");
@@ -82,7 +82,7 @@ test("other translations begin with the words that the reader has typed, and do 
   await lines.force(lines.lines[0]!, 0, "Das Rot", true);
   assert.equal(lines.text(), "Das Rot fährt.");
   assert.deepEqual(await others(), ["Das Rot fährt.", "Das Rot fuhr."]);
-  await lines.correct(lines.lines[0]!, 0, "Ein Wagen.");
+  await lines.force(lines.lines[0]!, 0, "Ein Wagen.", true, true);
   assert.equal(lines.text(), "Ein Wagen.");
   assert.deepEqual(await others(), ["Das Auto fährt.", "Ein Auto fährt."]); // those of the sentence
   endings.splice(1);
@@ -102,7 +102,7 @@ test("the words that the reader has typed are known until the text before them i
   assert.deepEqual(typed(), ["treuer"]);
   await lines.force(lines.lines[0]!, 0, "Dein treuer Hund und Freund", true);
   assert.deepEqual(typed(), ["treuer Hund und Freund"]);
-  await lines.correct(lines.lines[0]!, 0, lines.text()); // confirmed as it is
+  await lines.force(lines.lines[0]!, 0, lines.text(), false, true); // confirmed as it is
   assert.deepEqual(typed(), ["treuer Hund und Freund"]);
   await lines.force(lines.lines[0]!, 0, "Ein", false);
   assert.deepEqual(typed(), [""]);
@@ -213,7 +213,7 @@ test("choices for sentences are kept next to sentences from a memory", async () 
   const plain: RequestSettings = { ...SETTINGS, glossary: [["a", ""]] };
   await lines.update("A man. A dog.", plain, 0);
   await lines.force(lines.lines[0]!, 0, "So ", false);
-  await lines.correct(lines.lines[0]!, 1, pair.target);
+  await lines.force(lines.lines[0]!, 1, pair.target, true, true);
   assert.equal(lines.text(), "So A MAN. Ein Hund.");
   await lines.refresh("A dog.", { ...plain, memory: MEMORY });
   assert.equal(lines.text(), "So A MAN. Ein Hund.");
@@ -228,9 +228,9 @@ test("the share of a text grows with each sentence, and does not fall when more 
   const long = "A sentence. ".repeat(50).trim();
   const sent: string[][] = [];
   const server = {
-    translate: (texts: string[]) => (sent.push(texts), Promise.resolve(texts.map((text) => ({ text })))),
-    translateWithProgress: (texts: string[], _: RequestSettings, __: unknown, onShare: (share: number) => void) => {
-      for (const share of [0, 0.5, 0.25, 1]) onShare(share);
+    translate: (texts: string[], _: RequestSettings, __: unknown, ___: AbortSignal, onShare?: (share: number) => void) => {
+      if (!onShare) sent.push(texts);
+      for (const share of [0, 0.5, 0.25, 1]) onShare?.(share);
       return Promise.resolve(texts.map((text) => ({ text })));
     },
   };
