@@ -28,12 +28,15 @@ const withoutCourse = {
   },
 };
 
-/** Build the page; the laboratory and its languages are separate modules, loaded with the tab Inside. */
+/** Build the page; the laboratory, which is loaded with the tab Inside, and all languages except English are separate modules. */
 async function buildPage(outdir) {
   await mkdir(outdir, { recursive: true });
   const target = ["chrome123", "firefox120", "safari17.5"];
-  const languages = ["de", "es", "pl", "zh"].map((code) => [`messages/${code}`, `src/lab/messages/${code}.ts`]);
-  const entryPoints = { page: "src/main.ts", lab: "src/lab/embedded.ts", ...Object.fromEntries(languages) };
+  const entryPoints = { page: "src/main.ts", lab: "src/lab/embedded.ts" };
+  for (const code of ["de", "es", "pl", "zh"]) {
+    entryPoints[`messages/${code}`] = `src/lab/messages/${code}.ts`;
+    entryPoints[`messages/page/${code}`] = `src/messages/${code}.ts`;
+  }
   await build({ ...shared, entryPoints, outdir, target, minify: true, legalComments: "none", plugins: [withoutCourse] });
   const styles = { page: "src/page.css", lab: "src/lab/views.css" };
   await build({ ...shared, entryPoints: styles, outdir, target, minify: true });

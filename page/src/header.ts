@@ -13,9 +13,9 @@ const THEMES = [
 ] as const;
 
 /** Apply the language and the theme to the page. */
-export function applySettings(settings: Settings, language: string): void {
-  setLanguage(language);
-  document.documentElement.lang = language;
+export async function applySettings(settings: Settings, language: string): Promise<void> {
+  await setLanguage(language);
+  document.documentElement.lang = currentLanguage();
   document.documentElement.dataset.theme = settings.theme;
   document.title = say("title");
 }
@@ -33,14 +33,15 @@ export function makeHeader(api: Api, store: Store, callbacks: { refresh(): void;
   };
   page.addEventListener("change", () => {
     store.change({ page: page.value });
-    applySettings(store.settings, page.value);
-    updateAll(document);
-    fill();
-    callbacks.refresh();
+    void applySettings(store.settings, page.value).then(() => {
+      updateAll(document);
+      fill();
+      callbacks.refresh();
+    });
   });
   theme.addEventListener("change", () => {
     store.change({ theme: theme.value as Settings["theme"] });
-    applySettings(store.settings, currentLanguage());
+    void applySettings(store.settings, currentLanguage());
   });
   beam.addEventListener("change", () => {
     store.change({ beam: Number(beam.value) });

@@ -66,7 +66,7 @@ async function start(): Promise<void> {
   }
 }
 
-applySettings(store.settings, store.settings.page || preferredLanguage(navigator.languages));
+await applySettings(store.settings, store.settings.page || preferredLanguage(navigator.languages));
 const skip = make("a", { say: "skip", class: "skip", attributes: { href: "#main" } });
 skip.addEventListener("click", (event) => {
   event.preventDefault(); // the fragment holds a shared text

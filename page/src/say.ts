@@ -5,15 +5,34 @@ import type { Messages as Page } from "./messages/en";
 
 export type Key = keyof Page | keyof Laboratory;
 
+/** The languages besides English, each in a file that is loaded on demand. */
+const LANGUAGES = ["de", "es", "pl", "zh"];
+
 let language = "en";
-const messages: Partial<Record<Key, string>> = {};
+const current: Partial<Record<Key, string>> = {};
 
 export const currentLanguage = (): string => language;
 
 /** Use these messages, in a language, from now on. */
-export function setMessages(code: string, newMessages: Partial<Record<Key, string>>): void {
+export function setMessages(code: string, messages: Partial<Record<Key, string>>): void {
   language = code;
-  Object.assign(messages, newMessages);
+  Object.assign(current, messages);
+}
+
+/**
+ * Load the messages of a language code such as `pl` or `zh-CN` from a folder, or use English if it is not supported or
+ * cannot be loaded.
+ */
+export async function loadMessages(code: string, english: Partial<Record<Key, string>>, folder: string): Promise<void> {
+  const supported = LANGUAGES.find((other) => other === code.toLowerCase().split("-")[0]);
+  if (!supported) return setMessages("en", english);
+  const file = new URL(`${folder}/${supported}.js`, import.meta.url).href;
+  try {
+    const { messages } = (await import(file)) as { messages: typeof english };
+    setMessages(supported, messages);
+  } catch {
+    setMessages("en", english);
+  }
 }
 
 /**
@@ -21,7 +40,7 @@ export function setMessages(code: string, newMessages: Partial<Record<Key, strin
  * few, many).
  */
 export function say(key: Key, values: Record<string, string | number> = {}): string {
-  return (messages[key] ?? key).replace(/\{(\w+)(?::([^}]*))?\}/g, (placeholder, name: string, forms?: string) => {
+  return (current[key] ?? key).replace(/\{(\w+)(?::([^}]*))?\}/g, (placeholder, name: string, forms?: string) => {
     if (!Object.hasOwn(values, name)) return placeholder;
     return forms === undefined ? String(values[name]) : selectForm(forms.split("|"), Number(values[name]));
   });

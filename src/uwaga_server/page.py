@@ -25,10 +25,11 @@ MEDIA_TYPES = {
     "icon.svg": "image/svg+xml",
     "lab.css": "text/css; charset=utf-8",
     "lab.js": "text/javascript; charset=utf-8",
-    "messages/de.js": "text/javascript; charset=utf-8",
-    "messages/es.js": "text/javascript; charset=utf-8",
-    "messages/pl.js": "text/javascript; charset=utf-8",
-    "messages/zh.js": "text/javascript; charset=utf-8",
+    **{
+        f"messages/{folder}{code}.js": "text/javascript; charset=utf-8"
+        for folder in ("", "page/")
+        for code in ("de", "es", "pl", "zh")
+    },
 }
 ATTENTION_VIEW_FILE = "attention.js"
 """File name of the library's attention view; like the laboratory, it is loaded only when it is opened."""

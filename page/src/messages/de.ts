@@ -1,6 +1,6 @@
 import type { Messages } from "./en";
 
-export const de: Messages = {
+export const messages: Messages = {
   title: "uwaga: Übersetzung",
   about: "Übersetzung auf diesem Server: Nichts, was Sie eingeben, geht woandershin.",
   skip: "Zum Text springen",

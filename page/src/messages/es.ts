@@ -1,6 +1,6 @@
 import type { Messages } from "./en";
 
-export const es: Messages = {
+export const messages: Messages = {
   title: "uwaga: traducción",
   about: "Traducción en este servidor: nada de lo que escribe va a otro sitio.",
   skip: "Ir al texto",

@@ -1,6 +1,6 @@
 import type { Messages } from "./en";
 
-export const pl: Messages = {
+export const messages: Messages = {
   title: "uwaga: tłumaczenie",
   about: "Tłumaczenie na tym serwerze: nic, co wpiszesz, nie trafia nigdzie indziej.",
   skip: "Przejdź do tekstu",

@@ -1,6 +1,6 @@
 import type { Messages } from "./en";
 
-export const zh: Messages = {
+export const messages: Messages = {
   title: "uwaga：翻译",
   about: "在本服务器上翻译：您输入的内容不会发往别处。",
   skip: "跳到文本",
