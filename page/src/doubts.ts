@@ -119,15 +119,15 @@ function omissionsOf(source: string, translation: ServerTranslation, warnings: r
 }
 
 /** Return what the reader has decided in the translation of a line. */
-export function decisionsOf({ translation, chosen = [] }: Pick<Line, "translation" | "chosen">): Decision[] {
-  const decisions = chosen.map(({ span, isConfirmed }): Decision => ({ span, reason: isConfirmed ? "wordConfirmed" : "wordChosen" }));
+export function decisionsOf({ translation, choiceParts = [] }: Pick<Line, "translation" | "choiceParts">): Decision[] {
+  const decisions = choiceParts.map(({ span, isConfirmed }): Decision => ({ span, reason: isConfirmed ? "wordConfirmed" : "wordChosen" }));
   const terms = (translation?.terms ?? []).filter(({ applied }) => applied).map(({ target }) => target);
   for (const span of findListed(translation?.text ?? "", terms)) decisions.push({ span, reason: "wordTerm" });
   return decisions;
 }
 
 /** Return the doubts about the translation of a line, in the order of the texts, those of the source first. */
-export function doubtsOf(line: Pick<Line, "source" | "translation" | "chosen">, language: string): Doubt[] {
+export function doubtsOf(line: Pick<Line, "source" | "translation" | "choiceParts">, language: string): Doubt[] {
   const { source, translation } = line;
   if (!translation) return [];
   const warnings = (translation.warnings ?? []).flatMap((warning) => parseWarning(warning) ?? []);

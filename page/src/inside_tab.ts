@@ -60,11 +60,11 @@ export class InsideTab {
 
   onShow(): void {
     const isForced = this.session.settings.glossary.length > 0;
-    this.lines = this.session.lines.flatMap(({ source, translation, chosen = [] }, lineIndex) =>
+    this.lines = this.session.lines.flatMap(({ source, translation, choiceParts = [] }, lineIndex) =>
       translation ? sentencesOf(source, translation).map((parts, sentence) => {
-        const isChosen = chosen.some(({ span }) => overlaps(span, parts.targetSpan));
+        const overlapsChoice = choiceParts.some(({ span }) => overlaps(span, parts.targetSpan));
         const isRemembered = usesOf(source, translation, sentence).length > 0;
-        return { ...parts, lineIndex, sentence, isForced: isForced || isChosen || isRemembered };
+        return { ...parts, lineIndex, sentence, isForced: isForced || overlapsChoice || isRemembered };
       }) : [],
     );
     this.lineField.hidden = this.lines.length < 2;

@@ -191,12 +191,12 @@ export class SentencePanel {
   /** Show what the reader can do with the current translation. */
   private showActions(): void {
     const { source, target, targetSpan } = this.sentence;
-    const { chosen = [] } = this.line!;
+    const { choiceParts = [] } = this.line!;
     const confirm = button("confirm", () => void this.confirm(target));
     confirm.disabled = this.confirmed().some((pair) => pair[0] === source.trim() && pair[1] === target);
     confirm.title = say(confirm.disabled ? "wordConfirmed" : "confirmHelp");
-    const isChosen = chosen.some(({ span }) => overlaps(span, targetSpan));
-    const back = isChosen ? [button("back", () => void this.session.reset(this.line!, this.index), "quiet")] : [];
+    const overlapsChoice = choiceParts.some(({ span }) => overlaps(span, targetSpan));
+    const back = overlapsChoice ? [button("back", () => void this.session.reset(this.line!, this.index), "quiet")] : [];
     replaceContent(this.actions, make("div", { class: "row" }, button("correct", () => this.edit()), confirm, ...this.rememberButton(), ...back, this.status));
   }
 

@@ -18,11 +18,11 @@ export interface Line {
   /** Whether the old text translates a prefix of the source, or a text of which the source is a prefix. */
   grows?: boolean;
   /** What the reader has chosen in the translation, in the order of the text. */
-  chosen?: ChosenPart[];
+  choiceParts?: ChoicePart[];
 }
 
 /** A part of a translation that the reader has chosen. */
-export interface ChosenPart {
+export interface ChoicePart {
   span: Span;
   isConfirmed: boolean;
   /** The words in it that the reader has typed; empty if there are none. */
@@ -407,7 +407,7 @@ export class Session {
 
   private withChoices(source: string, translation: ServerTranslation): Line {
     const sentences = sentencesOf(source, translation);
-    const chosen: ChosenPart[] = [];
+    const choiceParts: ChoicePart[] = [];
     let result = translation;
     sentences.forEach((sentence, index) => {
       const choice = this.choiceFor(sentence.source, usesOf(source, translation, index));
@@ -416,10 +416,10 @@ export class Session {
       const [start] = current[index]!.targetSpan;
       const isConfirmed = choice.isComplete && choice.prefix === this.confirmed.get(sentence.source.trim());
       const typed: Span = [start + choice.typed[0], start + choice.typed[1]];
-      chosen.push({ span: [start, start + choice.prefix.length], isConfirmed, typed });
+      choiceParts.push({ span: [start, start + choice.prefix.length], isConfirmed, typed });
       result = spliceSentence(source, result, index, choice.translation);
     });
-    return { source, text: result.text, stage: "done", translation: result, ...(chosen.length ? { chosen } : {}) };
+    return { source, text: result.text, stage: "done", translation: result, ...(choiceParts.length ? { choiceParts } : {}) };
   }
 
   private showDrafts(drafts: ReadonlyMap<string, string>): void {

@@ -3,7 +3,7 @@ import test from "node:test";
 
 import type { ServerTranslation } from "../src/api";
 import { decisionsOf, doubtsOf, notesOf, warningsOutside } from "../src/doubts";
-import type { ChosenPart } from "../src/session";
+import type { ChoicePart } from "../src/session";
 import type { Span } from "../src/words";
 
 const SOURCE = "Reddish red cars don't cost 1,000 or 24.";
@@ -67,12 +67,12 @@ test("words that the reader has decided on are not doubtful", () => {
   const words = TARGET.split(" ").map((text) => ({ text, probability: 0.1, mean: 0.1 }));
   const terms = [{ source: "cars", target: "Autos", applied: true }, { source: "red", target: "12", applied: false }];
   const translation = { text: TARGET, words, terms, warnings: ["not translated: 'red'", "added by the translation: 'Rote'"] };
-  const chosen = (isConfirmed: boolean): ChosenPart[] => [{ span: [0, 4], isConfirmed, typed: [0, 0] }];
-  const line = { source: SOURCE, translation, chosen: chosen(false) };
+  const choiceParts = (isConfirmed: boolean): ChoicePart[] => [{ span: [0, 4], isConfirmed, typed: [0, 0] }];
+  const line = { source: SOURCE, translation, choiceParts: choiceParts(false) };
   const texts = doubtsOf(line, "de").map(({ side, span }) => (side === "source" ? SOURCE : TARGET).slice(...span));
   assert.deepEqual(texts, ["red", "kosten", "etwa", "12"]);
   assert.deepEqual(decisionsOf(line).map(({ span, reason }) => [TARGET.slice(...span), reason]), [["Rote", "wordChosen"], ["Autos", "wordTerm"]]);
-  assert.deepEqual(decisionsOf({ ...line, chosen: chosen(true) }).map(({ reason }) => reason), ["wordConfirmed", "wordTerm"]);
+  assert.deepEqual(decisionsOf({ ...line, choiceParts: choiceParts(true) }).map(({ reason }) => reason), ["wordConfirmed", "wordTerm"]);
 });
 
 test("a new translation of a sentence removes the warnings about the old one only", () => {

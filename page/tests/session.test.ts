@@ -92,7 +92,7 @@ test("other translations begin with the words that the reader has typed, and do 
 
 test("the words that the reader has typed are known until the text before them is chosen again", async () => {
   const lines = session({ translate: (texts: string[], _: RequestSettings, { prefix = "Der" }: { prefix?: string }) => Promise.resolve(texts.map(() => ({ text: `${prefix} Hund schläft.` }))) });
-  const typed = () => lines.lines[0]!.chosen!.map(({ typed: span }) => lines.text().slice(...span));
+  const typed = () => lines.lines[0]!.choiceParts!.map(({ typed: span }) => lines.text().slice(...span));
   await lines.update("A dog.", SETTINGS, 0);
   await lines.force(lines.lines[0]!, 0, "Dein", false);
   assert.deepEqual(typed(), [""]);
@@ -126,7 +126,7 @@ test("a choice is kept while the text around its sentence and the settings chang
   await lines.force(lines.lines[0]!, 1, "so ", false);
   lines.choose(lines.lines[0]!, 0, { text: "ONE MANb", tokens: ["▁ONE", "▁MANb"] });
   assert.equal(lines.text(), "ONE MANb so A DOG.b");
-  assert.deepEqual(lines.lines[0]!.chosen?.map(({ span }) => span), [[0, 8], [9, 12]]);
+  assert.deepEqual(lines.lines[0]!.choiceParts?.map(({ span }) => span), [[0, 8], [9, 12]]);
   await lines.update("a cat. a dog. a man.", SETTINGS, 0);
   assert.equal(lines.text(), "A CAT.b so A DOG.b ONE MANb");
   await lines.update("a man. a dog.", other, 0);
@@ -135,7 +135,7 @@ test("a choice is kept while the text around its sentence and the settings chang
   restored.restore({ ...other, choices: lines.choicePairs() });
   await restored.update("a man. a dog.", SETTINGS, 0);
   assert.equal(restored.text(), lines.text());
-  assert.deepEqual(restored.lines[0]!.chosen?.map(({ span, typed }) => [span, typed]), [[[0, 8], [0, 8]], [[9, 19], [9, 19]]]); // it may be typed
+  assert.deepEqual(restored.lines[0]!.choiceParts?.map(({ span, typed }) => [span, typed]), [[[0, 8], [0, 8]], [[9, 19], [9, 19]]]); // it may be typed
   await lines.reset(lines.lines[0]!, 0);
   assert.equal(lines.text(), "A MAN.c so A DOG.c");
 });
@@ -217,8 +217,8 @@ test("choices for sentences are kept next to sentences from a memory", async () 
   assert.equal(lines.text(), "So A MAN. Ein Hund.");
   await lines.refresh("A dog.", { ...plain, memory: MEMORY });
   assert.equal(lines.text(), "So A MAN. Ein Hund.");
-  const [{ source, translation, chosen }] = lines.lines as [Line];
-  assert.deepEqual(chosen?.map(({ span }) => span), [[0, 3]]);
+  const [{ source, translation, choiceParts }] = lines.lines as [Line];
+  assert.deepEqual(choiceParts?.map(({ span }) => span), [[0, 3]]);
   assert.deepEqual([0, 1].map((index) => usesOf(source, translation!, index).length), [0, 1]);
   await lines.reset(lines.lines[0]!, 0);
   assert.equal(lines.text(), "A MAN. Ein Hund.");

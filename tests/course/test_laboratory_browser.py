@@ -168,7 +168,7 @@ def test_views_show_steps_hypotheses_and_samples(browser, site, translator):
     page.get_by_role("tab", name="Change").click()
     page.get_by_role("button", name="silence", exact=True).click()
     page.wait_for_selector(".lab-effect")
-    assert "cross attention, all layers, all heads: silence" in page.locator(".lab-edits").inner_text()
+    assert "cross-attention, all layers, all heads: silence" in page.locator(".lab-edits").inner_text()
     assert page.get_by_role("button", name="silence the other heads").is_disabled()
     assert page.locator(".lab-outcome mark").count() > 0
     page.get_by_role("button", name="silence", exact=True).click()
@@ -603,7 +603,7 @@ def test_edited_matrix_shows_masks_weights_and_changed_words(browser, site):
     assert (
         page.locator(".lab-edits")
         .inner_text()
-        .endswith("cross attention, all layers, all heads: mask (1 cell)")
+        .endswith("cross-attention, all layers, all heads: mask (1 cell)")
     )
     editor.click(3, 5)
     page.wait_for_function(IS_SETTLED)
