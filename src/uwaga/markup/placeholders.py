@@ -107,7 +107,7 @@ NEXT_ARGUMENT_CONVERSION = NOT_NUMBERED + CONVERSION
 """A conversion that takes the next argument, because it has no argument number or name."""
 NEXT_ARGUMENT_BRACES = r"\{(?!:[A-Za-z_]\w{2,}\})(?:![rsa])?(?::(?>(?:[^{}]|\{[^{}]{0,50}\}){0,100}))?\}"
 """A placeholder in braces that takes the next argument, but not ``{:name}``."""
-NEXT_ARGUMENT_PLACEHOLDER = re.compile(
+NEXT_ARGUMENT_PLACEHOLDER = (
     rf"(?!%[\dA-F]{{2}}){NEXT_ARGUMENT_CONVERSION}[A-Za-z]{{0,2}}(?![A-Za-z])|%\|(?!\d++\$)|{NEXT_ARGUMENT_BRACES}|"
     r"\A~[^/\s]*[A-Za-z]\Z"
 )
@@ -252,11 +252,11 @@ def is_number_like(text: str) -> bool:
 
 def keep_order(source: Inline, translation: Inline) -> Inline:
     """Return the translation with its unnumbered and unnamed arguments in the order of the source."""
-    arguments = [part for part in source if is_kept(part) and NEXT_ARGUMENT_PLACEHOLDER.search(part.raw)]
+    arguments = [part for part in source if is_kept(part) and re.search(NEXT_ARGUMENT_PLACEHOLDER, part.raw)]
     positions = [
         index
         for index, part in enumerate(translation)
-        if is_kept(part) and NEXT_ARGUMENT_PLACEHOLDER.search(part.raw)
+        if is_kept(part) and re.search(NEXT_ARGUMENT_PLACEHOLDER, part.raw)
     ]
     if len(positions) != len(arguments):
         return translation
