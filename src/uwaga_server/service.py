@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import re
+import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -174,12 +175,13 @@ class Service:
         for index, request in enumerate(requests):
             is_copied = not _has_source(request) and not _has_letters(request)
             groups.setdefault(None if is_copied else codes[index], []).append(index)
-        counts: dict[str | None, tuple[int, int]] = {}
+        counts, lock = dict[str | None, tuple[int, int]](), threading.Lock()
 
         def add_progress(code: str | None, done: int, of: int) -> None:
-            counts[code] = done, of
-            if progress is not None:
-                progress(*map(sum, zip(*list(counts.values()), strict=True)))
+            with lock:  # the groups report from different threads
+                counts[code] = done, of
+                if progress is not None:
+                    progress(*map(sum, zip(*counts.values(), strict=True)))
 
         results = await _run_concurrently(
             self._translate_group(

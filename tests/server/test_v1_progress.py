@@ -61,6 +61,15 @@ def test_progress_counts_texts_in_several_languages_together(tmp_path):
     assert progress[-1][1] == {"done": 6, "of": 6}
 
 
+def test_failed_translation_with_progress_is_not_charged(tmp_path):
+    with running_server(tmp_path, limits={"deadline": 0.05}) as running:
+        body = {"text": [LINE] * 5, "source": "en", "target": "de", "progress": True}
+        response = httpx.post(f"{running.url}{URL}", json=body, timeout=60)
+        usage = httpx.get(f"{running.url}/v2/usage").json()
+    assert "deadline_exceeded" in response.text
+    assert usage["character_count"] == 0
+
+
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [({"target": "tlh"}, 400, "unsupported_language"), ({"target": "de", "stream": True}, 400, "no_stream")],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import TypedDict
 
@@ -87,18 +88,17 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
                 replace(text_request, memory=memory, threshold=body.threshold) for text_request in requests
             ]
         caller = Caller(client=client.name, deadline=context.settings.limits.deadline)
+        usage = context.charge_or_refund(client, characters)
         if body.stream or body.progress:
             if body.stream:
                 check_stream_options(body)
-            await context.charge_usage(client, characters)
-            events = (
-                _events(context, requests[0], body, caller)
-                if body.stream
-                else _progress_events(context, requests, body, caller)
-            )
+                await context.charge_usage(client, characters)
+                events = _events(context, requests[0], body, caller)
+            else:
+                events = _progress_events(context, requests, body, caller, usage)
             number = request_id(request)
             return EventStream(request, events, lambda error: error_response(error, number))
-        async with context.charge_or_refund(client, characters), while_connected(request):
+        async with usage, while_connected(request):
             answer = await context.service.translate(requests, **caller)
         translations = await run_in_thread(translations_response, answer, body)  # slow for many words
         return json_response({"translations": translations, "model": answer.model})
@@ -180,9 +180,21 @@ async def _events(
 
 
 async def _progress_events(
-    context: ServerContext, requests: Sequence[TextRequest], body: TranslateBody, caller: Caller
+    context: ServerContext,
+    requests: Sequence[TextRequest],
+    body: TranslateBody,
+    caller: Caller,
+    usage: AbstractAsyncContextManager[None],
 ) -> AsyncGenerator[tuple[str, object], None]:
-    """Yield the number of translated sentences each time that it grows, then the translations."""
+    """Yield the number of translated sentences each time that it grows, then the translations.
+
+    Args:
+        context: the server's context.
+        requests: the texts.
+        body: the body of the request.
+        caller: the client and the deadline.
+        usage: charges the client while the texts are translated, and refunds it if that fails.
+    """
     loop = asyncio.get_running_loop()
     counts: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
 
@@ -190,14 +202,15 @@ async def _progress_events(
         if not loop.is_closed():
             loop.call_soon_threadsafe(counts.put_nowait, (done, of))
 
-    task = asyncio.ensure_future(context.service.translate(requests, progress=report, **caller))
-    task.add_done_callback(lambda _: counts.put_nowait(None))
-    try:
-        while (count := await counts.get()) is not None:
-            yield "progress", dict(zip(("done", "of"), count, strict=True))
-        answer = await task
-    finally:
-        task.cancel()
+    async with usage:
+        task = asyncio.ensure_future(context.service.translate(requests, progress=report, **caller))
+        task.add_done_callback(lambda _: counts.put_nowait(None))
+        try:
+            while (count := await counts.get()) is not None:
+                yield "progress", dict(zip(("done", "of"), count, strict=True))
+            answer = await task
+        finally:
+            task.cancel()
     translations = await run_in_thread(translations_response, answer, body)
     yield "done", {"translations": translations, "model": answer.model}
 
