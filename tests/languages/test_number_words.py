@@ -104,6 +104,8 @@ def test_each_number_word_has_one_value_alone(language):
         ("pl", "dwa tysiące dwieście pięćdziesiąt trzy, osiemdziesiąt jeden", [2253, 81]),
         ("en", "one, a one-off, tension", []),
         ("en", "İ ten", [10]),
+        ("pl", "İ dwa None trzy", [2, 3]),
+        ("pl", "jedenaścioro dzieci z trojgiem rodziców", [11, 3]),
         ("en_XX", "eighty", [80]),
         ("xx", "two zwei deux", []),
     ],

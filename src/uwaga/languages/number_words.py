@@ -165,35 +165,35 @@ NUMBER_WORDS = {
     "pl": """
         1 jeden jedna jedno
         2 dwa dwie dwóch dwu dwaj dwóm dwom dwoma dwiema dwoje dwojga|dru obaj oba obie oboje par podwój
-        3 trzy trzech trzej trzem trzema troje trojga trojgu|trze trzykrot trój
-        4 cztery czterech czterej czterem czterema czworo czworga|czter czwart
-        5 pięć pięciu pięcioma pięcioro|piąt
-        6 sześć sześciu sześcioma sześcioro|szóst
-        7 siedem siedmiu siedmioma siedmioro|siódm siedm
-        8 osiem ośmiu ośmioma ośmioro|ósm
-        9 dziewięć dziewięciu|dziewiąt
-        10 dziesięć dziesięciu|dziesiąt dekad
-        11 jedenaście jedenastu|jedenast
-        12 dwanaście dwunastu|dwunast tuzin południ północ
-        13 trzynaście trzynastu|trzynast
-        14 czternaście czternastu|czternast
-        15 piętnaście piętnastu|piętnast kwadrans
-        16 szesnaście szesnastu|szesnast
-        17 siedemnaście siedemnastu|siedemnast
-        18 osiemnaście osiemnastu|osiemnast
-        19 dziewiętnaście dziewiętnastu|dziewiętnast
-        20 dwadzieścia dwudziestu|dwudziest
-        30 trzydzieści trzydziestu|trzydziest
-        40 czterdzieści czterdziestu|czterdziest
-        50 pięćdziesiąt pięćdziesięciu
-        60 sześćdziesiąt sześćdziesięciu
-        70 siedemdziesiąt siedemdziesięciu
-        80 osiemdziesiąt osiemdziesięciu
-        90 dziewięćdziesiąt dziewięćdziesięciu
+        3 trzy trzech trzej trzem trzema troje trojga trojgu trojgiem|trze trzykrot trój
+        4 cztery czterech czterej czterem czterema czworo czworga czworgiem czworgu|czter czwart
+        5 pięć pięciu pięcioma pięcioro pięciorga pięciorgiem pięciorgu|piąt
+        6 sześć sześciu sześcioma sześcioro sześciorga sześciorgiem|szóst
+        7 siedem siedmiu siedmioma siedmioro siedmiorga siedmiorgiem|siódm siedm
+        8 osiem ośmiu ośmioma ośmioro ośmiorga ośmiorgiem|ósm
+        9 dziewięć dziewięciu dziewięcioma dziewięcioro dziewięciorga|dziewiąt
+        10 dziesięć dziesięciu dziesięcioma dziesięcioro dziesięciorga|dziesiąt dekad
+        11 jedenaście jedenastu jedenastoma jedenaścioro|jedenast
+        12 dwanaście dwunastu dwunastoma dwanaścioro|dwunast tuzin południ północ
+        13 trzynaście trzynastu trzynastoma trzynaścioro|trzynast
+        14 czternaście czternastu czternastoma czternaścioro|czternast
+        15 piętnaście piętnastu piętnastoma piętnaścioro|piętnast kwadrans
+        16 szesnaście szesnastu szesnastoma szesnaścioro|szesnast
+        17 siedemnaście siedemnastu siedemnastoma siedemnaścioro|siedemnast
+        18 osiemnaście osiemnastu osiemnastoma osiemnaścioro|osiemnast
+        19 dziewiętnaście dziewiętnastu dziewiętnastoma dziewiętnaścioro|dziewiętnast
+        20 dwadzieścia dwudziestu dwudziestoma dwadzieścioro|dwudziest
+        30 trzydzieści trzydziestu trzydziestoma|trzydziest
+        40 czterdzieści czterdziestu czterdziestoma|czterdziest
+        50 pięćdziesiąt pięćdziesięciu pięćdziesięcioma
+        60 sześćdziesiąt sześćdziesięciu sześćdziesięcioma
+        70 siedemdziesiąt siedemdziesięciu siedemdziesięcioma
+        80 osiemdziesiąt osiemdziesięciu osiemdziesięcioma
+        90 dziewięćdziesiąt dziewięćdziesięciu dziewięćdziesięcioma
         100 sto stu|setn stuleci wiek
-        200 dwieście dwustu
-        300 trzysta trzystu
-        400 czterysta czterystu
+        200 dwieście dwustu dwustoma
+        300 trzysta trzystu trzystoma
+        400 czterysta czterystu czterystoma
         500 pięćset pięciuset
         600 sześćset sześciuset
         700 siedemset siedmiuset
@@ -260,11 +260,12 @@ FRACTIONS = {
 """Words for fractions, also in times of day: *half past six* is *halb sieben*."""
 IDIOMS = {
     "de": r"acht|\w+ augen|alle[nr]? vieren?|eine[rn]? (?:zwei|drei|vier|fünf|sechs)|einen? meter \w+|"
-    r"wolke sieben|zwei linke|drei zählen|dreizehn(?= *!)",
+    r"wolke sieben|zwei linke|zwei wochen|drei zählen|(?:vierzehn|acht) tagen?|dreizehn(?= *!)",
     "en": r"\w+[ -](?:speed|way|wheel)\w*|cloud nine|hang\w* ten|high[ -]fives?|in two(?! ?\w)|no two|or two|"
-    r"saves nine|six feet under|two and two|two[ -]by[ -]fours?|two cents|you two",
+    r"saves nine|six feet under|two weeks|two and two|two[ -]by[ -]fours?|two cents|you two",
     "es": r"en dos(?! ?\w)",
-    "fr": r"neuf|en deux(?! ?\w)|deux[ -]roues|tou(?:s|tes)(?: les)? deux",
+    "fr": r"neuf|en deux(?! ?\w)|deux[ -]roues|tou(?:s|tes)(?: les)? deux|deux semaines|"
+    r"(?:quinze|huit) jours",
     "pl": r"na dwoje",
     "pt": r"em dois(?! ?\w)",
 }
@@ -414,7 +415,7 @@ def _numbers(text: str, vocabulary: _Vocabulary, pattern: re.Pattern[str]) -> It
         if language == "de":
             parts = _in_order(parts)
         gap = "," if number is None else text[number.end : match.start()]
-        is_joined = gap.replace("-", " ") == f" {conjunction} "
+        is_joined = conjunction is not None and gap.replace("-", " ") == f" {conjunction} "
         if number is not None and not (
             gap in SEPARATORS
             or (is_joined and number.bound in CONJUNCTION_PLACES[language] and max(parts) < number.bound)

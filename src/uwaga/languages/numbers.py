@@ -24,8 +24,11 @@ CLOCK = re.compile(
     r"\b(?:uhr|o['’]clock|heures?|horas?|godzin\w*)\b|\d[:h]\d\d|\d ?[ap]m\b|[ap]\. ?m\.", re.IGNORECASE
 )
 """A word or sign of a time of day."""
+TIME = re.compile(r"\d[:h]\d\d")
+"""A time of day in digits, which may be that of *five to twelve*."""
 METRIC = re.compile(
-    r"\b(?:(?:(?:[cz]ent|[kq]u?il|mil|quadr|kub)\w*)?met(?:er|re|ro|r)(?:n|s|[óo]w|y|ach)?|(?:kilo|quilo)\w*|lit(?:er|re|ro|r)(?:n|s|[óo]w|y)?|[ck]?m|kg)\b",
+    r"\b(?:(?:(?:[cz]ent|[kq]u?il|mil|quadr|kub)\w*)?met(?:er|re|ro|r)(?:n|s|[óo]w|y|ach)?|(?:kilo|quilo)\w*|"
+    r"lit(?:er|re|ro|r)(?:n|s|[óo]w|y)?|[ck]m|kg)\b|(?<=\d) ?m\b",
     re.IGNORECASE,
 )
 """A metric unit; numbers are not compared if only one text has one, because its numbers are converted."""
@@ -79,8 +82,9 @@ def differing_numbers(
 
     Numbers in words are compared if both languages have an entry in
     :data:`uwaga.languages.number_words.NUMBER_WORDS`: ``eighty`` equals ``achtzig`` and ``80``, but not
-    ``acht``. Only those of the source may be missing. In texts with fractions, numbers below
-    :data:`MAX_IN_TIME` are not compared, because *half past six* is *halb sieben*. If only one text has a
+    ``acht``. Only those of the source may be missing. In texts with fractions or times
+    of day in digits, numbers below :data:`MAX_IN_TIME` are not compared, because *half past six* is *halb
+    sieben*. If only one text has a
     metric unit, none are, because *ten miles* is *sechzehn Kilometer*. Those of idioms are never compared.
 
     Args:
@@ -217,7 +221,9 @@ def _missing_words(text: _Text, other: _Text) -> tuple[str, ...]:
         return ()
     texts = (text, other)
     is_time = any(CLOCK.search(either.text) for either in texts)
-    has_fractions = any(has_fraction(either.text, either.language) for either in texts)
+    has_fractions = any(
+        TIME.search(either.text) or has_fraction(either.text, either.language) for either in texts
+    )
     copied = {other.text[slice(*number.span)] for number in find_numbers(other.text, text.language)}
     words = [
         text.text[slice(*number.span)]
