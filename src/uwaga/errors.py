@@ -60,7 +60,7 @@ class DataError(UwagaError):
 
 
 class DamagedFileError(DataError):
-    """A file is truncated, encrypted or of another format than its name says."""
+    """A document is not a complete zip archive: it is truncated, encrypted or of another format."""
 
 
 class TextTooLongError(DataError):

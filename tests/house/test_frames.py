@@ -135,8 +135,8 @@ def test_documented_calls_are_made_in_order(title: str, run: Callable[[str], Non
 def test_documented_functions_exist(title: str, folder: str) -> None:
     for file, function in documented_frames(title):
         text = (ROOT / folder / file).read_text("utf-8")
-        names = function.split("::") if "::" in function else function.split(".")[-1:]
-        assert re.search(rf"\b{'::'.join(names)}\(", text), f"{PAGE}, {title!r}: {file} has no {function}"
+        definition = f"def {function.split('.')[-1]}" if file.endswith(".py") else function
+        assert re.search(rf"\b{definition}\(", text), f"{PAGE}, {title!r}: {file} has no {function}"
 
 
 LAYERS = (
