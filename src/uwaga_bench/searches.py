@@ -123,7 +123,7 @@ def measure_searches(
 def min_search_seconds(
     loaded: LoadedModel, limits: Limits, source_tokens: int, rows: int, steps: int
 ) -> tuple[float, Bound]:
-    """Return the minimum time, in seconds, of a search of ``rows`` hypotheses, and the bound of a step.
+    """Return the minimum time, in seconds, of a search of ``rows`` hypotheses, and what limits a step.
 
     Each step reads the weights of the decoder and of the output layer once, and multiplies all rows by them.
     The weights of the encoder are read once, and multiplied by all source tokens. Attention and all other

@@ -132,9 +132,7 @@ def decode_text(source: DocumentSource, default: str = "utf-8") -> DecodedText:
 
 
 def html_text(source: DocumentSource) -> DecodedText:
-    """Decode an HTML page as :func:`decode_text` does, with the encoding that the page declares as the
-    default.
-    """
+    """Decode an HTML page as :func:`decode_text` does; the default is the encoding that the page declares."""
     bom, encoding = byte_order_mark(source.content)
     if encoding is None and source.options.encoding:
         encoding = normalise_encoding(source.options.encoding, source.name)

@@ -52,7 +52,7 @@ class MessageSyntax:
         numbering: the name of the syntax for numbered arguments, which can be reordered, in
             :data:`uwaga_documents.numbering.NUMBERINGS`; empty if arguments must stay in order.
         accelerators: whether a message may mark an access key.
-        quotes: whether an apostrophe is a quotation mark, as in Java's ``MessageFormat``; two apostrophes
+        quotes: whether an apostrophe begins quoted text, as in Java's ``MessageFormat``; two apostrophes
             then stand for one.
     """
 
@@ -259,7 +259,7 @@ def _replace_characters(text: str, replacements: Mapping[str, str]) -> str:
 
 
 def _branch_piece(text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_plural: bool) -> Piece:
-    """Return the unit of a branch, in which an apostrophe before a brace is a quotation mark."""
+    """Return the unit of a branch, in which an apostrophe before a brace begins quoted text."""
     if QUOTING_APOSTROPHE.search(text):
         return _message_piece(text, syntax, tags, in_plural)
     has_doubled_apostrophe = "''" in text

@@ -27,7 +27,7 @@ MAX_FILE_BYTES = 16 << 20
 RECHECK_INTERVAL = 1.0
 """Seconds between two checks of whether the key file has changed."""
 EMPTY_KEY_HASH = hashlib.sha256(b"").hexdigest()
-"""Hash with which a key is compared if its number is unknown, so that the check takes the same time."""
+"""Hash with which a key is compared if its id is unknown, so that the check takes the same time."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class OriginCheck:
         )  # not a program or an extension
         if is_site and origin not in self._origins and origin.partition("://")[2] != host:
             message = (
-                f"pages of {origin[:80]!r} may not use this server; add the origin to cors to allow them"
+                f"pages from {origin[:80]!r} may not use this server; to allow them, add the origin to cors"
             )
             raise ApiError(403, "wrong_origin", message)
         await self._app(scope, receive, send)

@@ -26,7 +26,7 @@ from uwaga.checkpoints.to_engine import pack_weights
 from uwaga.checkpoints.to_torch import distinct_tensors
 from uwaga.errors import ModelError
 from uwaga.files import atomic
-from uwaga.search.options import from_settings
+from uwaga.search.options import options_from_settings
 from uwaga.settings import DecodingSettings, TransformerSettings
 
 VARIANTS = [
@@ -92,7 +92,7 @@ def test_loaded_model_equals_the_saved_model(tmp_path, changes):
     assert all(torch.equal(expected[name], actual[name]) for name in expected)
     assert not loaded.model.training
     assert loaded.checkpoint.settings == tiny.TINY.model_copy(update=changes)
-    assert (loaded.options, loaded.checkpoint.text) == from_settings(tiny.DECODING)
+    assert (loaded.options, loaded.checkpoint.text) == options_from_settings(tiny.DECODING)
     assert loaded.languages == ("en", "de")
     assert (loaded.target is loaded.source) == joint
     assert (tmp_path / "m/card.md").read_text(encoding="utf-8") == "# Käse\n"

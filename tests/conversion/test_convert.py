@@ -26,7 +26,7 @@ from uwaga.models.build import build_model
 from uwaga.search import (
     SearchOptions,
     from_generation_config,
-    from_settings,
+    options_from_settings,
     search,
     to_generation_config,
 )
@@ -53,7 +53,7 @@ CASES = {
     "no biases": {"attention_bias": False, "feed_forward_bias": False, "tie": "decoder"},
     "two vocabularies": {"tie": "decoder", "decoder_feed_forward": 20},
 }
-DECODING = from_settings(
+DECODING = options_from_settings(
     DecodingSettings(beam=4, max_length=12, length_penalty=0.7, early_stopping=False, max_ratio=50.0)
 )
 
@@ -224,7 +224,7 @@ def test_unsupported_models_options_and_nonempty_folders_are_rejected(tmp_path):
     recurrent = build_model(BahdanauSettings(embedding=8, hidden=8), model.symbols, source.size, source.size)
     with pytest.raises(ModelError, match=r"Bahdanau.* cannot be written as marian"):
         write_hugging_face(tmp_path / "m", "marian", checkpoint_of(recurrent, source, target))
-    gnmt = from_settings(DecodingSettings(beam=4, length_formula="gnmt"))
+    gnmt = options_from_settings(DecodingSettings(beam=4, length_formula="gnmt"))
     with pytest.raises(SettingsError, match=r"no equivalent of .* 'gnmt'"):
         write_hugging_face(tmp_path / "m", "marian", checkpoint_of(model, source, target, gnmt))
     (tmp_path / "full").mkdir()

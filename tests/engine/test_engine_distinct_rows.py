@@ -42,7 +42,7 @@ def test_first_step_of_equal_beams_equals_single_beam_step(shape, precision, thr
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.family)
-def test_first_step_of_different_beams_equals_separate_steps(shape):
+def test_first_step_of_distinct_rows_equals_one_step_per_row(shape):
     engine, sources = native_model(random_model(shape, spread=3.0)), sentences(3)
     rows = len(sources) * BEAMS
     memory = engine.encode(sources)

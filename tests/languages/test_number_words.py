@@ -136,7 +136,7 @@ def test_numbers_are_certain_where_the_same_words_are_no_idiom():
         assert all(number.is_certain for number in find_numbers(text, "en"))
 
 
-def test_other_words_may_stand_for_numbers():
+def test_possible_numbers_include_ordinals_and_words_such_as_dozen():
     assert {2, 12, 24} <= possible_numbers("both, a dozen, the twenty-fourth", "en")
     assert possible_numbers("achtzigjährig", "de") == {80}
     assert has_fraction("um halb sieben", "de") and not has_fraction("Tom half mir", "de")

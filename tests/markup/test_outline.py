@@ -57,7 +57,7 @@ def test_elements_named_as_non_splitting_remain_inside_texts():
     assert single.split() == ["The", "firm", "said", "it", "had", "been", "conducting", "an", "inquiry."]
 
 
-def test_elements_named_as_splitting_divide_texts():
+def test_splitting_elements_split_texts():
     text = "One <note>two <b>three</b></note> four"
     assert texts(text) == ["One two three four"]
     assert texts(text, splitting=("note",)) == ["One", "two three", "four"]

@@ -77,7 +77,7 @@ def test_typography_unknown_to_the_model_is_replaced_by_plain_characters(text, p
     assert plain_text(apply_edits((text,), ascii_edits(text, WITHOUT_TYPOGRAPHY))) == plain
 
 
-def test_typography_known_to_the_model_is_not_replaced():
+def test_typographic_characters_in_the_vocabulary_are_kept():
     assert ascii_edits("“Hi” – it’s", unknown(PLAIN + "“”’–")) == []
     edits = ascii_edits("“Hi” it’s", unknown(PLAIN + "“’"))  # only ” is unknown
     assert plain_text(apply_edits(("“Hi” it’s",), edits)) == '"Hi" it’s'

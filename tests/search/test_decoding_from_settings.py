@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from uwaga.errors import SettingsError
 from uwaga.search import SearchOptions
-from uwaga.search.options import from_settings
+from uwaga.search.options import options_from_settings
 from uwaga.settings import DecodingSettings, parse
 from uwaga.settings.text_options import TextOptions
 
@@ -21,12 +21,12 @@ def test_each_decoding_setting_is_a_search_or_text_option() -> None:
 
 
 def test_default_decoding_settings_give_default_options() -> None:
-    assert from_settings(DecodingSettings()) == (SearchOptions(), TextOptions())
+    assert options_from_settings(DecodingSettings()) == (SearchOptions(), TextOptions())
 
 
 def test_decoding_settings_are_copied_to_options() -> None:
     settings = DecodingSettings(beam=2, length_penalty=0.6, split_above=40, lower_capitals=True)
-    search, text = from_settings(settings)
+    search, text = options_from_settings(settings)
     assert search == SearchOptions(beam=2, length_penalty=0.6)
     assert text == TextOptions(split_above=40, lower_capitals=True)
 
@@ -56,7 +56,7 @@ def test_valid_decoding_settings_are_valid_options(values: dict[str, float]) -> 
         settings = parse(DecodingSettings, values, "config.json")
     except SettingsError:
         return
-    search, text = from_settings(settings)
+    search, text = options_from_settings(settings)
     for name, value in values.items():
         assert getattr(text if name == "split_above" else search, name) == value
 

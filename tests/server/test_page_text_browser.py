@@ -283,7 +283,7 @@ def test_translation_continues_after_typed_words(page, translator):
     wait_for_translation(page, translator.translate(SENTENCE, prefix="Ich werde").text)
 
 
-def test_alternatives_to_typed_words_are_offered_only_where_the_model_wrote_the_words_before(page):
+def test_typed_words_have_alternatives_only_after_words_of_the_model(page):
     before = translate_text(page, SENTENCE)
     word(page, "möchte").click()
     page.wait_for_selector(".menu .choice")
@@ -582,7 +582,7 @@ def test_focus_goes_to_the_word_that_was_changed(page):
     expect(page.locator(".word.chosen:focus")).to_have_text(changed.rstrip(".,"))
 
 
-def test_focus_stays_in_a_list_that_is_shown_again(page):
+def test_updated_list_keeps_the_focus(page):
     translate_text(page, DOUBTFUL)
     check = page.locator(".checks .choice").nth(1)
     check.focus()

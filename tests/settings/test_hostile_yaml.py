@@ -80,7 +80,7 @@ def test_valid_yaml_is_read(tmp_path):
 
 @pytest.mark.parametrize("value", ["1e308", ".inf", ".nan", "1e309"])
 def test_huge_max_ratio_is_accepted_and_a_non_finite_one_is_rejected(value, tmp_path):
-    from uwaga.search.options import from_settings
+    from uwaga.search.options import options_from_settings
     from uwaga.settings import DecodingSettings, parse
 
     path = tmp_path / "s.yaml"
@@ -89,7 +89,7 @@ def test_huge_max_ratio_is_accepted_and_a_non_finite_one_is_rejected(value, tmp_
         with pytest.raises(SettingsError, match="max_ratio"):
             parse(DecodingSettings, read_yaml(path), str(path))
         return
-    options, _ = from_settings(parse(DecodingSettings, read_yaml(path), str(path)))
+    options, _ = options_from_settings(parse(DecodingSettings, read_yaml(path), str(path)))
     import uwaga
 
     translator = uwaga.load(Path(__file__).parents[1] / "support" / "models" / "numbers-en-de")

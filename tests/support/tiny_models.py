@@ -10,7 +10,7 @@ import torch
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.adapter import Adapter, weights_checksum, write_adapter
 from uwaga.models.transformer import Transformer
-from uwaga.search import from_settings
+from uwaga.search import options_from_settings
 from uwaga.settings import DecodingSettings, TextSettings, TransformerSettings
 from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.tokenizers.training import train_tokeniser
@@ -59,7 +59,7 @@ TINY = TransformerSettings(
     encoder_layers=1, decoder_layers=2, width=16, heads=2, feed_forward=24, max_length=40, dropout=0.1
 )
 DECODING = DecodingSettings(beam=3, max_length=8)
-SEARCH, TEXT = from_settings(DECODING)
+SEARCH, TEXT = options_from_settings(DECODING)
 
 
 def write_random_adapter(model_folder: Path, folder: Path) -> None:

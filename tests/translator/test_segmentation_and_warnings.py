@@ -14,7 +14,7 @@ import uwaga
 from uwaga.checkpoints.score_stats import ScoreStats, summarise_scores
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.translation import Hypothesis
-from uwaga.search import from_settings
+from uwaga.search import options_from_settings
 from uwaga.translator import Model, Request, Translator, checks, detokenise
 from uwaga.translator.layers.search import BEAM_FACTORS
 from uwaga.translator.split import BLANKS, cut_to_fit
@@ -28,7 +28,7 @@ CLAUSES = "The dog sees the cat, and the cat sees the dog, and she has read the 
 
 
 def make_translator(languages=("en", "de"), score_stats=None, **decoding):
-    search, text = from_settings(tiny.DECODING.model_copy(update=decoding))
+    search, text = options_from_settings(tiny.DECODING.model_copy(update=decoding))
     return Translator(Model(MODEL, JOINT, JOINT, search, languages, text=text, score_stats=score_stats))
 
 

@@ -11,7 +11,7 @@ from precision import tolerance
 
 from uwaga.errors import TextTooLongError
 from uwaga.results.translation import Hypothesis
-from uwaga.search import from_settings
+from uwaga.search import options_from_settings
 from uwaga.translator import Model, Translator
 from uwaga.translator.layers.assemble import Part, best_combinations
 from uwaga.translator.text import Sentence
@@ -24,7 +24,7 @@ PASSAGE = " ".join(SENTENCES)
 
 
 def make_translator(languages=("en", "de"), **decoding):
-    search, text = from_settings(tiny.DECODING.model_copy(update=decoding))
+    search, text = options_from_settings(tiny.DECODING.model_copy(update=decoding))
     return Translator(Model(MODEL, JOINT, JOINT, search, languages, text=text))
 
 

@@ -10,13 +10,13 @@ import typer
 from uwaga.errors import SettingsError
 
 Run = Annotated[Path, typer.Argument(help="The folder of a training run, finished or not.")]
-Page = Annotated[
+ReportFile = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="The HTML file to write.", show_default="report.html in the folder"),
 ]
 
 
-def report(run: Run, output: Page = None) -> None:
+def report(run: Run, output: ReportFile = None) -> None:
     """Write the log of a training run as a self-contained HTML file.
 
     It shows the curves of loss, BLEU, learning rate and throughput, translations of some dev sentences over

@@ -225,8 +225,8 @@ Confident = Annotated[
 Alignments = Annotated[
     Path | None,
     typer.Option(
-        help="File for word alignments, one line each in Moses format (0-0 1-2); words and punctuation "
-        "marks are numbered from 0.",
+        help="File for word alignments in Moses format (0-0 1-2), a line for each input line; words and "
+        "punctuation marks are numbered from 0.",
         rich_help_panel="Output",
     ),
 ]

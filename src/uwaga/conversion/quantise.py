@@ -33,7 +33,7 @@ from uwaga.translator.score import score_in_batches, step_scorer
 from uwaga.translator.text import TokenPair
 
 SAMPLE_SOURCES, MIN_SAMPLE_TOKENS, MAX_SAMPLE_TOKENS = 32, 6, 20
-"""Number of random sources that replace missing sentences, and their minimum and maximum length in tokens."""
+"""Number of random sources if no sample is given, and their minimum and maximum length in tokens."""
 BATCH_TOKENS = 2048
 GOOD_DIFFERENCE, FAIR_DIFFERENCE = 0.05, 0.25
 """Largest good and fair mean differences of log-probabilities, in nats: 5 % and 25 % of a probability."""

@@ -531,7 +531,7 @@ def _decoder_only_shape(settings: DecoderOnlySettings) -> dict[str, float]:
 
 
 def _vectors(settings: EngineSettings, packed: PackedWeights) -> dict[str, Floats]:
-    """Return the vectors of a model for the core: the packed vectors, with positions as tables."""
+    """Return the arrays of a model that are not quantised: packed vectors, and tables of positions."""
     tables = dict(packed.vectors)
     if isinstance(settings, RecurrentSettings):
         pass

@@ -274,7 +274,7 @@ class Response:
             self._client.run(self._response.aclose(), self._client.limits.timeout)
 
 
-def is_url(location: str) -> bool:
+def is_http_url(location: str) -> bool:
     """Return whether a location is an HTTP URL; otherwise it is a path."""
     return location.lower().startswith(("http://", "https://"))
 
@@ -296,7 +296,7 @@ def check_url(url: str) -> str:
 
 def public_url(location: str) -> str:
     """Return a URL without user, password and query, for messages and metadata; paths are unchanged."""
-    if not is_url(location):
+    if not is_http_url(location):
         return location
     try:
         address = _without_credentials(location)
@@ -307,14 +307,14 @@ def public_url(location: str) -> str:
 
 def join_url(base: str, path: str) -> str:
     """Return the URL or path of a relative path below a base; the relative path must have been checked."""
-    if not is_url(base):
+    if not is_http_url(base):
         return str(Path(base, path))
     return base.rstrip("/") + "/" + urllib.parse.quote(path, safe="/~+=@")
 
 
 def read_document(client: HttpClient, location: str, max_bytes: int) -> bytes:
     """Return the content of a small file at a URL or local path; more than ``max_bytes`` is an error."""
-    if not is_url(location):
+    if not is_http_url(location):
         return _read_file(location, max_bytes)
     return client.repeat(lambda: _read_body(client, location, max_bytes))
 

@@ -249,9 +249,9 @@ class ObjectStore:
 class _RemoteFile(io.RawIOBase):
     """An object that is reopened at the current byte after a failure."""
 
-    def __init__(self, name: str, system: Any, path: str) -> None:
-        self._name, self._system, self._path = name, system, path
-        self._identity = _identify(name, system, path)
+    def __init__(self, name: str, filesystem: Any, path: str) -> None:
+        self._name, self._system, self._path = name, filesystem, path
+        self._identity = _identify(name, filesystem, path)
         self._size: int | None = self._identity["size"]
         self._file: Any = None
         self._offset = 0  # the next byte of this file
@@ -336,25 +336,25 @@ class _RemoteFile(io.RawIOBase):
 
 
 def _filesystem(name: str) -> tuple[Any, str]:
-    """Return the file system of a URL, and the path in it."""
+    """Return the file filesystem of a URL, and the path in it."""
     public_name = hide_credentials(name)
     try:
         from fsspec.core import url_to_fs
     except ImportError:
         raise MissingExtraError(f"{public_name}: URLs need fsspec: `pip install fsspec`") from None
     try:
-        system, path = url_to_fs(name)
-        return system, str(path)
+        filesystem, path = url_to_fs(name)
+        return filesystem, str(path)
     except ImportError as error:  # "Install s3fs to access S3"
         raise MissingExtraError(f"{public_name}: {_message(error)}, with pip") from None
     except Exception as error:  # of any of fsspec's libraries
         raise DataError(f"{public_name}: {_message(error)}") from None
 
 
-def _identify(name: str, system: Any, path: str) -> dict[str, Any]:
+def _identify(name: str, filesystem: Any, path: str) -> dict[str, Any]:
     def fetch_info() -> Mapping[str, Any]:
-        system.invalidate_cache()
-        info: Mapping[str, Any] = system.info(path)
+        filesystem.invalidate_cache()
+        info: Mapping[str, Any] = filesystem.info(path)
         return info
 
     info = _call(name, fetch_info)

@@ -143,7 +143,7 @@ def _pairs(stage: Stage, passage: Passage) -> list[RememberedPair]:
     """Return the pairs whose states are in the datastore of a passage's sentences, in order."""
     pieces = stage.model.target.pieces
     return [
-        RememberedPair(*example.words, example.score, tuple(pieces(pair.target)))
+        RememberedPair(*example.plain_texts, example.score, tuple(pieces(pair.target)))
         for example, pair in pairs_to_retrieve(stage.model, passage.examples)
     ]
 

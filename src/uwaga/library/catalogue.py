@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from uwaga.errors import CatalogueError, quoted
-from uwaga.files.http import BrokenTransferError, Limits, UnreachableError, check_url, is_url, public_url
+from uwaga.files.http import BrokenTransferError, Limits, UnreachableError, check_url, is_http_url, public_url
 from uwaga.library.entry import CatalogueEntry, Listing, Query, Source, quality
 from uwaga.library.fields import MAX_PAIR_LENGTH, check_language, language_pairs, same_spelling
 from uwaga.library.install import Progress, install, uninstall
@@ -223,7 +223,7 @@ def _mirror_location(source: Source, mirror: str | Path | None, environment: Env
         raise CatalogueError("--mirror: give a URL or a folder")
     if not location:
         return ""
-    if is_url(location):
+    if is_http_url(location):
         return check_url(location)
     folder = Path(location).expanduser()
     if "://" in location or not folder.is_dir():
@@ -236,7 +236,7 @@ def _offline_advice(source: Source, query: Query) -> str:
 
     The advice is empty if a folder is read instead of the network.
     """
-    if query.mirror and not is_url(query.mirror):
+    if query.mirror and not is_http_url(query.mirror):
         return ""
     text = (
         "; run `uwaga models download` on a machine with a network connection, and copy the model's "
@@ -249,7 +249,7 @@ def _offline_advice(source: Source, query: Query) -> str:
 
 def _manual_copy_advice(entry: CatalogueEntry, environment: Environment) -> str:
     """Return advice to add to a message, on how to copy a model to a machine that cannot download it."""
-    remote_files = [file for file in entry.files if is_url(file.locations[0])]
+    remote_files = [file for file in entry.files if is_http_url(file.locations[0])]
     if not remote_files:
         return ""
     lines = "".join(f"\n  {public_url(file.locations[0])}" for file in remote_files)

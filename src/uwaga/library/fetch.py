@@ -22,7 +22,7 @@ from uwaga.files.http import (
     HttpClient,
     NotFoundError,
     Response,
-    is_url,
+    is_http_url,
     public_url,
     status_text,
     to_json,
@@ -190,7 +190,7 @@ def fetch(client: HttpClient, file: RemoteFile, path: Path, progress: ByteProgre
 def _fetch_from(
     client: HttpClient, file: RemoteFile, location: str, path: Path, progress: ByteProgress
 ) -> ReceivedFile:
-    if not is_url(location):
+    if not is_http_url(location):
         local_path = Path(location)
         if not local_path.is_file():
             raise NotFoundError(f"{location}: no such file; the mirror is incomplete")

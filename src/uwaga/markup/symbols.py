@@ -87,7 +87,7 @@ def _belongs_to_word(character: str) -> bool:
 
 
 def is_sign(text: str) -> bool:
-    """Return whether an untranslated piece has no letters or digits, such as an emoji.
+    """Return whether an untranslated piece, such as an emoji, has no letters, digits or placeholder signs.
 
     Such a piece needs no symbol, since the words around it determine its position.
     """

@@ -134,7 +134,7 @@ def estimate_confidence(
 
 
 def _exp(log_prob: float) -> float:
-    """Return the exponential of a log-probability, at most 1, because rounded values may exceed 0."""
+    """Return the exponential of a log-probability, at most 1: rounding can make one positive."""
     return min(1.0, math.exp(log_prob))
 
 

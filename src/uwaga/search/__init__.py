@@ -3,7 +3,7 @@
 from uwaga.search.choose import choose
 from uwaga.search.generation_config import from_generation_config, to_generation_config
 from uwaga.search.inputs import SearchInput
-from uwaga.search.options import SearchOptions, SearchOverrides, from_settings
+from uwaga.search.options import SearchOptions, SearchOverrides, options_from_settings
 from uwaga.search.search import StreamEvent, search, stream
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "StreamEvent",
     "choose",
     "from_generation_config",
-    "from_settings",
+    "options_from_settings",
     "search",
     "stream",
     "to_generation_config",

@@ -407,7 +407,7 @@ class SearchOptions:
             )
 
 
-def from_settings(settings: DecodingSettings) -> tuple[SearchOptions, TextOptions]:
+def options_from_settings(settings: DecodingSettings) -> tuple[SearchOptions, TextOptions]:
     """Return the search and text options of the group ``decoding`` of a settings file or ``config.json``.
 
     The settings schema has already validated the values, with the file and key in its errors.

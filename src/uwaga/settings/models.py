@@ -1,4 +1,4 @@
-"""Settings of a model by family or by preset, and its decoding settings."""
+"""Settings of models, given by family or preset, and of decoding."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def transformer_tiny() -> TransformerSettings:
 def tiny_student() -> TransformerSettings:
     """Return the settings of a fast Transformer for CPUs, as large as Firefox Translations' tiny models.
 
-    It is trained on millions of machine translations (Kim 2019).
+    Such models are trained on millions of machine translations (Kim 2019).
     """
     return TransformerSettings(
         encoder_layers=6,

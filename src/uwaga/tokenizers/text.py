@@ -48,7 +48,7 @@ def extends(before: str, character: str) -> bool:
 
 
 def is_control(character: str) -> bool:
-    """Return whether a character is a control or format character, which takes no space."""
+    """Return whether a character is a control or format character (Cc or Cf)."""
     return unicodedata.category(character) in ("Cf", "Cc")
 
 

@@ -18,7 +18,7 @@ from uwaga.checkpoints.storage.safetensors_files import open_tensors
 from uwaga.checkpoints.weight_map import Table, View, Weights
 from uwaga.errors import ModelError, SettingsError
 from uwaga.library.hub import find_model
-from uwaga.search import SearchOptions, from_settings
+from uwaga.search import SearchOptions, options_from_settings
 from uwaga.settings import (
     AdaptSettings,
     DecoderOnlySettings,
@@ -57,13 +57,13 @@ def read_run_checkpoint(name: str | Path) -> Checkpoint:
     source, target = (read_tokeniser(run / "text" / f"{side}.spm") for side in sides)
     target = source if settings.text.joint else target
     tensors = open_tensors(path)
-    names = [weight.removeprefix(WEIGHT_PREFIX) for weight in tensors if weight.startswith(WEIGHT_PREFIX)]
+    names = [name.removeprefix(WEIGHT_PREFIX) for name in tensors if name.startswith(WEIGHT_PREFIX)]
     weights = Weights(
-        {weight: tensors[WEIGHT_PREFIX + weight].shape for weight in names},
-        Table({weight: (View(WEIGHT_PREFIX + weight),) for weight in names}),
+        {name: tensors[WEIGHT_PREFIX + name].shape for name in names},
+        Table({name: (View(WEIGHT_PREFIX + name),) for name in names}),
         tensors,
     )
-    decoding, text = from_settings(settings.decoding)
+    decoding, text = options_from_settings(settings.decoding)
     return Checkpoint(
         path=path,
         format=UWAGA.name,
@@ -261,7 +261,7 @@ def _merge_decoding(settings: Settings, checkpoint: Checkpoint) -> tuple[Decodin
     if checkpoint.format == UWAGA.name or settings.adapt.vocabulary == "new":
         decoding = (base_decoding or DecodingSettings()).model_copy(update=changes)
         DecodingSettings.model_validate(decoding.model_dump())
-        return decoding, from_settings(decoding)[0]
+        return decoding, options_from_settings(decoding)[0]
     if changes:
         raise SettingsError(
             f"decoding.{next(iter(changes))}: the finished model keeps the generation_config.json of the "

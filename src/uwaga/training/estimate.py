@@ -21,7 +21,7 @@ from uwaga.decoder import Symbols
 from uwaga.errors import DataError, SettingsError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model, check_model
-from uwaga.search import SearchInput, SearchOptions, from_settings, search
+from uwaga.search import SearchInput, SearchOptions, options_from_settings, search
 from uwaga.settings import CorpusSettings, Settings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.training.base_model import BaseCheckpoint, open_base
@@ -115,7 +115,7 @@ def estimate_time(settings: Settings, seconds: float = MAX_SECONDS) -> TimeEstim
     measured = durations[first:]
     name = "GPU" if device.type == "cuda" else f"{updater.workers} CPU cores"
     training_seconds = statistics.fmean(measured) * settings.training.steps
-    options = from_settings(settings.decoding)[0] if base is None else base.search
+    options = options_from_settings(settings.decoding)[0] if base is None else base.search
     validation = _measure_validations(settings, model, options, group[0], sum(tokens) / sentences)
     return TimeEstimate(
         training_seconds + validation,

@@ -26,7 +26,7 @@ from torch import Tensor
 from uwaga.data.batches import Batch
 from uwaga.errors import CheckpointError
 from uwaga.models.base import Seq2Seq
-from uwaga.search import from_settings
+from uwaga.search import options_from_settings
 from uwaga.settings import Settings
 from uwaga.training.base_model import BaseCheckpoint
 from uwaga.training.batch_sharding import shard_batches
@@ -256,7 +256,7 @@ class Run:
             dev_set: dev set; the main dev set of the run by default.
         """
         selected = dev_set or self.corpora.dev
-        decoding = from_settings(self.settings.decoding)[0] if self.base is None else self.base.search
+        decoding = options_from_settings(self.settings.decoding)[0] if self.base is None else self.base.search
         with self.reporter.validating(label), self.trainable.on_device(self.model):
             return validate(
                 self.model,

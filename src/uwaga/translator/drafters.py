@@ -52,11 +52,11 @@ class ShortlistDrafter:
 class TextDrafter:
     """A drafter that tokenises the greedy translations of a model with other vocabularies."""
 
-    model: Model
+    draft_model: Model
 
     def draft(self, model: Model, sentences: Sequence[Sentence], options: SearchOptions) -> Decoder | None:
         """See :meth:`uwaga.translator.model.Drafter.draft`."""
-        drafting = select_languages(self.model, model.languages)
+        drafting = select_languages(self.draft_model, model.languages)
         greedy = {"beam": 1, "nbest": 1, "sample": False, "placeholders": False}
         texts = [sentence.text for sentence in sentences]
         requests = build_requests(texts, {**greedy, "split": "sentences", "on_error": "return"})
@@ -67,7 +67,7 @@ class TextDrafter:
 
     def wrap_decoders(self, wrap: Callable[[Decoder], Decoder]) -> TextDrafter:
         """See :meth:`uwaga.translator.model.Drafter.wrap_decoders`."""
-        return TextDrafter(self.model.wrap_decoders(wrap))
+        return TextDrafter(self.draft_model.wrap_decoders(wrap))
 
 
 @dataclass(frozen=True)

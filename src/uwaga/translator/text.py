@@ -49,7 +49,7 @@ class Example(NamedTuple):
     score: float
 
     @property
-    def words(self) -> tuple[str, str]:
+    def plain_texts(self) -> tuple[str, str]:
         """Both texts as strings, untranslated pieces included."""
         return plain_text(self.source), plain_text(self.target)
 

@@ -129,9 +129,13 @@ class Collector:
         """Return the report of all blocks, without the faults that did not occur."""
         report = self.report
         report.warnings = warnings
-        for count, samples in zip(report.counts, self._samples, strict=True):
-            count.examples = sorted((example for _, example in samples), key=lambda example: example.line)
-        report.counts = [count for count in report.counts if count.pairs or count.name in RULES]
+        for rule_count, samples in zip(report.counts, self._samples, strict=True):
+            rule_count.examples = sorted(
+                (example for _, example in samples), key=lambda example: example.line
+            )
+        report.counts = [
+            rule_count for rule_count in report.counts if rule_count.pairs or rule_count.name in RULES
+        ]
         report.seconds = seconds
         return report
 

@@ -56,7 +56,7 @@ SPACED_CONVERSION = re.compile(
 """A conversion with the flag for a space, as gettext reads ``50% off`` and ``%(length) characters``."""
 ARGUMENT = re.compile(rf"%%|{CONVERSION}|\{{[^{{}}]*\}}")
 REPLACED_FIELDS = frozenset(("Language", "Content-Type", "Plural-Forms"))
-SPACED_FLAGS = frozenset(("printf", "objc", "boost"))
+SPACE_FLAG_SYNTAXES = frozenset(("printf", "objc", "boost"))
 """The syntaxes in which a conversion may have the flag for a space."""
 LINE_WIDTH = 76
 """Maximum line width of gettext's tools, in characters."""
@@ -105,7 +105,7 @@ class PoEntry:
     @property
     def has_spaced_conversion(self) -> bool:
         """True if gettext reads a percent sign, a space and a letter of a text as a conversion."""
-        if SPACED_FLAGS.isdisjoint(self.syntax.names):
+        if SPACE_FLAG_SYNTAXES.isdisjoint(self.syntax.names):
             return False
         texts = [text for key, text in self.texts.items() if key.startswith("msgid")]
         return any(match["spaced"] for text in texts for match in SPACED_CONVERSION.finditer(text))

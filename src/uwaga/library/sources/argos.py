@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from uwaga.errors import CatalogueError
-from uwaga.files.http import HttpClient, check_url, is_url, join_url, public_url, read_document
+from uwaga.files.http import HttpClient, check_url, is_http_url, join_url, public_url, read_document
 from uwaga.library.entry import MODEL_BYTES, CatalogueEntry, Listing, Query, RemoteFile, Source, entry_name
 from uwaga.library.fields import Fields, as_list, check_file_name, parse_json
 
@@ -47,7 +47,7 @@ def _entry(values: Fields, base: str) -> CatalogueEntry | None:
     if values.text("type", "translate") != "translate":
         return None
     source, target = values.language("from_code"), values.language("to_code")
-    links = [link for link in values.entries("links") if isinstance(link, str) and is_url(link)]
+    links = [link for link in values.entries("links") if isinstance(link, str) and is_http_url(link)]
     if not links:
         raise CatalogueError(f"{values.context}: the package has no HTTP link")
     name = check_file_name(check_url(links[0]).partition("?")[0].rpartition("/")[2], values.context)

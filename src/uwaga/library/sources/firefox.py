@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from uwaga.errors import CatalogueError, quoted
-from uwaga.files.http import HttpClient, NotFoundError, is_url, join_url, public_url, read_document
+from uwaga.files.http import HttpClient, NotFoundError, is_http_url, join_url, public_url, read_document
 from uwaga.library.entry import (
     FIREFOX_LICENCE,
     MODEL_BYTES,
@@ -93,7 +93,7 @@ def _read_mirror(client: HttpClient, base: str) -> tuple[bytes, str]:
             base, STORAGE_CATALOGUE
         )
     except NotFoundError:
-        kind = "mirror" if is_url(base) else "folder"
+        kind = "mirror" if is_http_url(base) else "folder"
         raise CatalogueError(
             f"{public_url(base)}: this {kind} contains neither {CATALOGUE} nor {STORAGE_CATALOGUE}, so it is "
             "not a mirror of Firefox's models; for a folder of model folders, use --from-source folder"

@@ -7,7 +7,7 @@ from pathlib import Path
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.card import read_card
 from uwaga.errors import CatalogueError, UwagaError
-from uwaga.files.http import is_url
+from uwaga.files.http import is_http_url
 from uwaga.library.entry import CatalogueEntry, Listing, Query, RemoteFile, Source, entry_name
 from uwaga.library.fields import check_file_name
 from uwaga.library.installed import (
@@ -25,7 +25,7 @@ UNSTATED = "not stated"
 
 def read_folder(query: Query) -> Listing:
     """Return the models in a folder, such as a copy of another machine's folder of models."""
-    if not query.mirror or is_url(query.mirror):
+    if not query.mirror or is_http_url(query.mirror):
         raise CatalogueError(
             f"{FOLDER}: give the folder that contains the model folders with --mirror FOLDER"
         )

@@ -187,7 +187,7 @@ class Lstm(_GatedLayer):
 
 
 class LstmSteps:
-    """An LSTM over several steps, to which some inputs are passed step by step.
+    """An LSTM that is run one step at a time.
 
     Args:
         layer: LSTM layer.

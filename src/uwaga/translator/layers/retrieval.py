@@ -43,6 +43,8 @@ def pairs_to_retrieve(model: Model, examples: Sequence[Example]) -> list[tuple[E
     These are the first examples that are not too long for the model and together have at most
     :data:`MAX_STATES` states, but at least one example.
     """
-    readable = [(example, pair) for example in examples for pair in readable_pairs(model, [example.words])]
+    readable = [
+        (example, pair) for example in examples for pair in readable_pairs(model, [example.plain_texts])
+    ]
     state_counts = list(accumulate(len(pair.target) for _, pair in readable))
     return readable[: max(1, bisect_right(state_counts, MAX_STATES))]

@@ -1,12 +1,13 @@
 """Substitution of glossary terms for the words that a model would use.
 
 A search that must use a term often adds it next to the usual word ("Künstler Maler"), because the search does
-not know which source word the term translates. The alignment of the model's usual translation tells which
-words the terms replace. The candidates are the usual translation with these words replaced by the terms, one
-that continues freely after the first term, and one that may change the word before it, such as an article.
-The most probable candidate without an error is chosen. If there is nothing to replace, or if each candidate
-has an error, the hypotheses of a search that must use the terms anywhere are added. Errors are terms that are
-missing or repeated, usual words next to terms, other dropped words, and text after the end of the sentence.
+not know which source word the term translates. The alignment of the model's unconstrained translation tells
+which words the terms replace. The candidates are the unconstrained translation with these words replaced by
+the terms, one that continues freely after the first term, and one that may change the word before it, such as
+an article. The most probable candidate without an error is chosen. If there is nothing to replace, or if each
+candidate has an error, the hypotheses of a search that must use the terms anywhere are added. Errors are
+terms that are missing or repeated, usual words next to terms, other dropped words, and text after the end of
+the sentence.
 """
 
 from __future__ import annotations
@@ -55,12 +56,12 @@ MIN_EXTENDING_PROBABILITY = 0.5
 
 @dataclass(frozen=True)
 class TermSentence:
-    """A sentence with glossary terms, and its usual translation, in which the terms are not enforced.
+    """A sentence with glossary terms, and its unconstrained translation.
 
     Attributes:
-        sentence: the sentence, with the model's usual hypotheses.
+        sentence: the sentence, with the model's unconstrained hypotheses.
         terms: the terms of the sentence, with the words that they replace.
-        text: the usual translation: the text of the first hypothesis.
+        text: the unconstrained translation: the text of the first hypothesis.
         spans: the span of ``text`` that each term replaces, None for a term that replaces nothing.
     """
 
@@ -84,7 +85,7 @@ class TermSentence:
         )
 
     def _count_dropped(self, text: str) -> int:
-        """Return how many long words of the usual translation a text lacks, minus how many it adds.
+        """Return how many long words of the unconstrained translation a text lacks, minus how many it adds.
 
         Inflections with the same first letters count as the same word. One more word may be missing for each
         term whose replaced words are unknown.
@@ -102,7 +103,7 @@ class TermSentence:
         return max(0, dropped - added - (len(self.spans) - len(spans)))
 
     def _continues_after_end(self, text: str) -> bool:
-        """Return True if a text has another final mark or more sentences than the usual translation."""
+        """Return True if a text has another final mark or more sentences than the unconstrained one."""
         text, usual = (
             without_stop(part) if self.sentence.lacks_final_punctuation else part.rstrip()
             for part in (text, self.text)
@@ -120,13 +121,13 @@ class TermSentence:
 
     @property
     def expected_tokens(self) -> int:
-        """Number of tokens of the usual translation with the terms; more tokens do not improve a rank."""
+        """Number of tokens of the unconstrained translation with terms; more do not improve a rank."""
         added = self.terms.phrases.total - sum(span is not None for span in self.spans)
         return len(self.sentence.hypotheses[0].tokens) + added
 
     @property
     def first_span(self) -> Span | None:
-        """The span of the first words of the usual translation that a term replaces, or None."""
+        """The span of the first words of the unconstrained translation that a term replaces, or None."""
         return min(filter(None, self.spans), default=None)
 
 
@@ -157,8 +158,8 @@ class Candidate(NamedTuple):
 def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
     """Replace the hypotheses of sentences with terms by hypotheses that contain the terms, best first.
 
-    A sentence whose usual translation contains its terms keeps it. With soft terms, a sentence also keeps its
-    usual translation if no candidate is both free of errors and probable enough.
+    A sentence whose unconstrained translation contains its terms keeps it. With soft terms, a sentence also
+    keeps it if no candidate is both free of errors and probable enough.
 
     Args:
         stage: the model and the options.
@@ -297,7 +298,7 @@ def _with_replaced_spans(term_sentence: TermSentence, spans: Sequence[Span | Non
 
 
 def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Span | None]:
-    """Return, for each term, the span of its translation in the usual translation.
+    """Return, for each term, the span of its translation in the unconstrained translation.
 
     The span is the word with the most probable link, extended by nearby words that are also linked.
     """
@@ -373,7 +374,7 @@ def _candidate_starts(term_sentence: TermSentence) -> Iterator[tuple[str, bool]]
 
 
 def _is_in_position(term_sentence: TermSentence, text: str) -> bool:
-    """Return True if a candidate has as many words before its first term as the usual translation."""
+    """Return True if a candidate has as many words before its first term as the unconstrained translation."""
     first = term_sentence.first_span
     assert first is not None
     words_before = sum(end <= first[0] for _, end in word_spans(term_sentence.text))

@@ -181,7 +181,7 @@ def resource_languages(service: Service, resource: str) -> list[dict[str, object
     if resource == "glossary":
         pairs = glossary_pairs(service)
         sources, targets = {code for code, _ in pairs}, {code for _, code in pairs}
-        codes = {code: (code, language_name(code)) for code in sorted(sources | targets)}
+        languages = {code: (code, language_name(code)) for code in sorted(sources | targets)}
     else:
         source_list, variants = source_languages(service), target_languages(service)
         base_codes = dict.fromkeys(
@@ -191,7 +191,9 @@ def resource_languages(service: Service, resource: str) -> list[dict[str, object
         target_list = [*bases, *variants]
         sources = {language.code for language in source_list}
         targets = {language.code for language in target_list}
-        codes = {language.code: (language.code, language.name) for language in (*source_list, *target_list)}
+        languages = {
+            language.code: (language.code, language.name) for language in (*source_list, *target_list)
+        }
     stable = {"status": "stable"}
     return [
         {
@@ -202,7 +204,7 @@ def resource_languages(service: Service, resource: str) -> list[dict[str, object
             "status": "stable",
             "features": dict.fromkeys(_supported_features(resource, key in sources, key in targets), stable),
         }
-        for key, (code, name) in codes.items()
+        for key, (code, name) in languages.items()
     ]
 
 

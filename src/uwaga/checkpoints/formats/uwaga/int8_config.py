@@ -18,7 +18,7 @@ from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
 from uwaga.engine.layout import Precision, unsupported_reason
 from uwaga.errors import ModelError, SettingsError, quoted
 from uwaga.search import SearchOptions
-from uwaga.search.options import from_settings
+from uwaga.search.options import options_from_settings
 from uwaga.settings import (
     DecoderOnlySettings,
     DecodingSettings,
@@ -256,7 +256,7 @@ def read_decoding(config: QuantisedConfig, path: Path) -> tuple[SearchOptions, T
     """Return the default options of search and of text preprocessing that a configuration states."""
     try:
         if config.decoding is not None:
-            return from_settings(config.decoding)
+            return options_from_settings(config.decoding)
         return _search_options(config.search or {}, path), TextOptions(**dict(config.text))
     except SettingsError as error:
         raise ModelError(f"{path}: {error}") from None

@@ -29,7 +29,7 @@ from uwaga.engine.layout import unsupported_reason
 from uwaga.errors import ModelError, SettingsError, printable, quoted
 from uwaga.files.regular import read_regular
 from uwaga.search import SearchOptions
-from uwaga.search.options import from_settings
+from uwaga.search.options import options_from_settings
 from uwaga.settings import (
     FAMILIES,
     DecoderOnlySettings,
@@ -169,7 +169,9 @@ def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSetti
     except SettingsError:
         return None
     return (
-        settings if math.isfinite(settings.max_ratio) and from_settings(settings) == (search, text) else None
+        settings
+        if math.isfinite(settings.max_ratio) and options_from_settings(settings) == (search, text)
+        else None
     )
 
 
@@ -329,7 +331,7 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
         check_plausible(folder, config)
         weights = _weights(folder / WEIGHTS, config)
     sizes, card = config.vocabulary, read_card(folder)
-    decoding, text = from_settings(config.decoding)
+    decoding, text = options_from_settings(config.decoding)
     return Checkpoint(
         path=folder,
         format=NAME,
