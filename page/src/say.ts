@@ -9,6 +9,8 @@ export type Key = keyof Page | keyof Laboratory;
 const LANGUAGES = ["de", "es", "pl", "zh"];
 
 let language = "en";
+/** The code that was last asked for; its messages may not have arrived yet. */
+let requested = language;
 const current: Partial<Record<Key, string>> = {};
 
 export const currentLanguage = (): string => language;
@@ -21,17 +23,18 @@ export function setMessages(code: string, messages: Partial<Record<Key, string>>
 
 /**
  * Load the messages of a language code such as `pl` or `zh-CN` from a folder, or use English if it is not supported or
- * cannot be loaded.
+ * cannot be loaded. Messages that arrive after another language was asked for are not used.
  */
 export async function loadMessages(code: string, english: Partial<Record<Key, string>>, folder: string): Promise<void> {
+  requested = code;
   const supported = LANGUAGES.find((other) => other === code.toLowerCase().split("-")[0]);
   if (!supported) return setMessages("en", english);
   const file = new URL(`${folder}/${supported}.js`, import.meta.url).href;
   try {
     const { messages } = (await import(file)) as { messages: typeof english };
-    setMessages(supported, messages);
+    if (requested === code) setMessages(supported, messages);
   } catch {
-    setMessages("en", english);
+    if (requested === code) setMessages("en", english);
   }
 }
 

@@ -12,7 +12,7 @@ import { en as pageEn } from "../src/messages/en";
 import { messages as pageEs } from "../src/messages/es";
 import { messages as pagePl } from "../src/messages/pl";
 import { messages as pageZh } from "../src/messages/zh";
-import { say, setMessages } from "../src/say";
+import { currentLanguage, loadMessages, say, setMessages } from "../src/say";
 
 const PAGE = { de: pageDe, en: pageEn, es: pageEs, pl: pagePl, zh: pageZh };
 const LAB: Record<string, Record<string, string>> = { de, en, es, pl, zh };
@@ -50,6 +50,23 @@ test("the preferred language is the first supported one of the browser, or Engli
   assert.equal(preferredLanguage(["fr", "constructor"]), "en");
   setMessages("de", pageDe);
   assert.equal(say("errorBusy", { seconds: 3 }), "Der Server ist ausgelastet. Die Seite versucht es in 3 Sekunden noch einmal.");
+  setMessages("en", pageEn);
+});
+
+test("messages that arrive after another language was asked for are not used", async () => {
+  const folder = (program: string) => `data:text/javascript,${encodeURIComponent(program)}//`; // the file's name is a comment
+  const slow = "await new Promise((resolve) => setTimeout(resolve, 20));";
+  const messages = "export const messages = { title: 'loaded' };";
+  await loadMessages("zh", pageEn, folder(slow + messages));
+  assert.deepEqual([currentLanguage(), say("title")], ["zh", "loaded"]);
+  const late = loadMessages("pl", pageEn, folder(slow + messages + "// pl"));
+  await loadMessages("en", pageEn, "");
+  await late;
+  assert.deepEqual([currentLanguage(), say("title")], ["en", pageEn.title]);
+  const failed = loadMessages("pl", pageEn, folder(`${slow}throw "";`));
+  await loadMessages("de", pageEn, folder(messages));
+  await failed;
+  assert.deepEqual([currentLanguage(), say("title")], ["de", "loaded"]);
   setMessages("en", pageEn);
 });
 
