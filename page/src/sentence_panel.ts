@@ -284,16 +284,19 @@ export class SentencePanel {
     return this.app.store.confirmed(this.session.settings.source, this.language);
   }
 
-  /** Keep a translation of the sentence in this browser, unless the server does not respond, which the tab says. */
+  /**
+   * Keep a translation of the sentence in this browser, also if another one is selected meanwhile, unless the server does not
+   * respond, which the tab says.
+   */
   private async confirm(translation: string): Promise<void> {
-    const { source, target } = this.sentence;
-    await this.session.force(this.line!, this.index, translation, translation !== target, true);
-    if (!this.line!.text.includes(translation)) return;
-    this.correction = null;
-    this.app.store.setConfirmed(this.session.settings.source, this.language, mergePairs(this.confirmed(), [[source.trim(), translation]]));
+    const { sentence: { source, target }, session: { settings }, app: { store }, shownKey, correction } = this;
+    if (!(await this.session.force(this.line!, this.index, translation, translation !== target, true))) return;
+    if (this.correction === correction) this.correction = null;
+    const pairs = store.confirmed(settings.source, settings.target);
+    store.setConfirmed(settings.source, settings.target, mergePairs(pairs, [[source.trim(), translation]]));
     this.session.refreshConfirmed();
     this.show(this.line, this.index, true);
-    setMessage(this.status, this.app.languages.remembers ? "confirmed" : "confirmedAlone");
+    if (this.shownKey === shownKey) setMessage(this.status, this.app.languages.remembers ? "confirmed" : "confirmedAlone");
   }
 
   private clearStatus(): void {

@@ -146,13 +146,16 @@ export class Session {
     }
   }
 
-  /** Force the translation of a sentence of a line to start with a prefix, or to be a text, of which the reader may have typed the end. */
-  async force(line: Line, index: number, prefix: string, isTyped: boolean, isComplete = false): Promise<void> {
+  /**
+   * Force the translation of a sentence of a line to start with a prefix, or to be a text, of which the reader may have typed
+   * the end; return whether that succeeded.
+   */
+  async force(line: Line, index: number, prefix: string, isTyped: boolean, isComplete = false): Promise<boolean> {
     const sentence = line.translation && sentencesOf(line.source, line.translation)[index];
-    if (!sentence) return;
+    if (!sentence) return false;
     const nbest = isTyped ? undefined : this.choices.get(this.choiceKey(sentence.source))?.nbest;
     const forced = { prefix, isComplete, typed: this.typedPart(sentence, prefix, isTyped), nbest };
-    await this.runOnce((signal) => this.continueFrom(sentence.source, forced, signal));
+    return this.runOnce((signal) => this.continueFrom(sentence.source, forced, signal));
   }
 
   /** Return the typed part of a new text for a sentence: that of the present one as far as they agree, and the rest if it is typed. */
@@ -242,7 +245,8 @@ export class Session {
     return this.lines.every((line) => line.stage === "done" || line.stage === "blank");
   }
 
-  private async runOnce(task: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  /** Run a task instead of the present one, and report its problem, if any; return whether it succeeded. */
+  private async runOnce(task: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
     this.running.abort();
     const { signal } = (this.running = new AbortController());
     this.notify(true);
@@ -250,16 +254,18 @@ export class Session {
       await task(signal);
       this.listener.failed(null);
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) return false;
       if (!(error instanceof RequestError)) throw error;
       this.listener.failed(error.problem);
       this.fillFromCache();
-      return this.notify(false);
+      this.notify(false);
+      return false;
     }
     this.fillFromCache();
     this.notify(false);
     const { text, settings } = this.requested;
     if (!this.isDone()) void this.update(text, settings, 0); // lines whose translation was interrupted
+    return true;
   }
 
   private async translateMissing(text: string, settings: RequestSettings, signal: AbortSignal): Promise<void> {

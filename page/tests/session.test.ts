@@ -68,6 +68,25 @@ test("a corrected sentence is final, even if the model would continue it", async
   assert.deepEqual((await others).map(({ text }) => text), ["FIRST"]);
 });
 
+test("forcing a text tells whether it succeeded", async () => {
+  const server = new Capitals();
+  const lines = session(server);
+  void lines.update("first", SETTINGS, 0);
+  await soon();
+  await server.answer();
+  const force = () => lines.force(lines.lines[0]!, 0, "my words", true, true);
+  const superseded = force();
+  void lines.update("first", { ...SETTINGS, target: "pl" }, 0); // the old translation stays until there is a new one
+  assert.equal(await superseded, false);
+  await soon();
+  await server.answer();
+  const succeeded = force();
+  await server.answer();
+  assert.equal(await succeeded, true);
+  server.translate = () => Promise.reject(new RequestError(unreachable()));
+  assert.equal(await force(), false);
+});
+
 test("other translations begin with the words that the reader has typed, and do not lengthen them", async () => {
   const endings = ["wagen fährt.", " fährt.", " fuhr."];
   const server = {
