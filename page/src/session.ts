@@ -322,10 +322,12 @@ export class Session {
     const settings = this.modelKey("");
     const [continued] = await this.api.translate([source], this.settings, { ...this.sentenceOptions(), prefix }, signal);
     if (!continued) return;
-    const continuations = nbestOf(continued).filter(({ text }) => !lengthensWord(prefix, text));
+    const hypotheses = nbestOf(continued);
+    const separated = hypotheses.filter(({ text }) => !lengthensWord(prefix, text));
+    const continuations = separated.length ? separated : hypotheses; // a longer word rather than no translation of the rest
     const choice: Choice = isComplete
       ? { prefix, isComplete, typed, translation: continued.text === prefix ? continued : untokenised(prefix), nbest }
-      : { prefix, isComplete, typed, translation: continuations[0] ?? untokenised(prefix), settings, nbest: continuations };
+      : { prefix, isComplete, typed, translation: continuations[0]!, settings, nbest: continuations };
     this.choices.set(this.choiceKey(source), choice);
   }
 

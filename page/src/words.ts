@@ -50,7 +50,7 @@ export function codeUnitOffsets(text: string): number[] {
 }
 
 /** A character of a script that does not separate words by spaces. */
-export const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Thai}]/u;
+export const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Khmer}\p{Script=Lao}\p{Script=Myanmar}\p{Script=Thai}]/u;
 
 /** Return the number of code units in which two texts agree from their beginnings. */
 export function commonLength(first: string, second: string): number {

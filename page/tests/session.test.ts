@@ -87,7 +87,7 @@ test("forcing a text tells whether it succeeded", async () => {
   assert.equal(await force(), false);
 });
 
-test("other translations begin with the words that the reader has typed, and do not lengthen them", async () => {
+test("other translations begin with the words that the reader has typed, and do not lengthen them unless all do", async () => {
   const endings = ["wagen fährt.", " fährt.", " fuhr."];
   const server = {
     translate: (texts: string[], _: RequestSettings, { prefix }: { prefix?: string }): Promise<ServerTranslation[]> => {
@@ -106,7 +106,7 @@ test("other translations begin with the words that the reader has typed, and do 
   assert.deepEqual(await others(), ["Das Auto fährt.", "Ein Auto fährt."]); // those of the sentence
   endings.splice(1);
   await lines.force(lines.lines[0]!, 0, "Das Rot", true);
-  assert.equal(lines.text(), "Das Rot");
+  assert.equal(lines.text(), "Das Rotwagen fährt.");
 });
 
 test("the words that the reader has typed are known until the text before them is chosen again", async () => {

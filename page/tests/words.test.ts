@@ -76,7 +76,7 @@ test("the pieces before a position spell the text before it", () => {
 
 test("a text lengthens the last word of its beginning only within the word", () => {
   for (const [prefix, text] of [["Rot", "Rotwagen fährt"], ["x²", "x²y"], ["24", "240"], ["cafe", "cafe\u0301"]] as const) assert.ok(lengthensWord(prefix, text));
-  for (const [prefix, text] of [["Rot", "Rot und"], ["Rot ", "Rot und"], ["Rot,", "Rot, und"], ["Rot", "Rot."], ["Rot", "Rot"], ["", "Rot"], ["Rot", "Grün"], ["红", "红车"]] as const) {
+  for (const [prefix, text] of [["Rot", "Rot und"], ["Rot ", "Rot und"], ["Rot,", "Rot, und"], ["Rot", "Rot."], ["Rot", "Rot"], ["", "Rot"], ["Rot", "Grün"], ["红", "红车"], ["サ", "サーバ"], ["ラン", "ランプ"], ["ខ្ញុំ", "ខ្ញុំទៅ"], ["ຂ້ອຍ", "ຂ້ອຍໄປ"], ["ကျွန်တော်", "ကျွန်တော်သွား"]] as const) {
     assert.ok(!lengthensWord(prefix, text), text);
   }
   assert.deepEqual([commonLength("abc", "abd"), commonLength("ab", "abc"), commonLength("", "a"), commonLength("abc", "ab")], [2, 2, 0, 2]);
