@@ -110,13 +110,14 @@ export class Api {
     onShare?: (share: number) => void,
   ): Promise<ServerTranslation[]> {
     const body = { text: texts, ...this.requestFields(settings), ...options };
-    let answer = {} as { translations: ServerTranslation[] };
+    let answer: { translations: ServerTranslation[] } | undefined;
     const handle = (name: string, data: Record<string, unknown>): void => {
       if (name === "progress") onShare!(Number(data.done) / Math.max(1, Number(data.of)));
       else answer = data as typeof answer;
     };
     if (onShare) await this.events({ ...body, progress: true }, handle, signal);
     else handle("done", (await this.json("POST", "v1/translate", body, signal)) as Record<string, unknown>);
+    if (!answer) throw new RequestError(unreachable()); // the stream ended early
     return answer.translations;
   }
 

@@ -34,17 +34,27 @@ test("an aborted stream is not a problem", async () => {
   assert.ok(isAborted(error));
 });
 
-test("the share of translated sentences is reported before the translations", async () => {
-  const answer = { translations: [{ text: "Eins. Zwei." }], model: "m" };
-  const events = [["progress", { done: 1, of: 2 }], ["progress", { done: 2, of: 2 }], ["done", answer]] as const;
-  let sent = {};
+/** Translate with progress, where the server sends these events; return what is known of it. */
+async function withProgress(events: ReadonlyArray<readonly [name: string, data: unknown]>) {
+  let sent: unknown;
   globalThis.fetch = (_, init) => {
     sent = JSON.parse(String(init!.body));
     return Promise.resolve(new Response(events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join("")));
   };
   const shares: number[] = [];
-  const { signal } = new AbortController();
-  const translations = await new Api().translate(["One. Two."], SETTINGS, { beam: 5 }, signal, (share) => shares.push(share));
+  const pending = new Api().translate(["One. Two."], SETTINGS, { beam: 5 }, undefined, (share) => shares.push(share));
+  const { translations, error } = await pending.then((translations) => ({ translations, error: undefined }), (error: unknown) => ({ translations: undefined, error }));
+  return { translations, error, shares, sent };
+}
+
+test("the share of translated sentences is reported before the translations", async () => {
+  const answer = { translations: [{ text: "Eins. Zwei." }], model: "m" };
+  const { translations, shares, sent } = await withProgress([["progress", { done: 1, of: 2 }], ["progress", { done: 2, of: 2 }], ["done", answer]]);
   assert.deepEqual([translations, shares], [answer.translations, [0.5, 1]]);
   assert.deepEqual(sent, { text: ["One. Two."], source: "en", target: "de", beam: 5, progress: true });
+});
+
+test("a stream that ends without translations is reported as a problem", async () => {
+  const { error } = await withProgress([["progress", { done: 1, of: 2 }]]);
+  assert.ok(error instanceof RequestError && error.problem.key === "errorNetwork");
 });
