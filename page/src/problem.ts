@@ -67,7 +67,7 @@ export function toProblem(
   }
   if (status === 501 && isDocument) return problem("errorDocuments");
   if (status === 501 && context.path.startsWith("v1/glossaries")) return problem("errorGlossaries");
-  if (status === 408 || status === 504) return problem("errorTime", {}, true);
+  if (status === 408 || status === 504 || code === "deadline_exceeded") return problem("errorTime", {}, true);
   if (code.startsWith("unsupported_language")) return problem("errorPair", { from: context.from, to: context.to });
   if (parameter === "glossary" || code.includes("glossary")) return problem("errorGlossary", { detail });
   if (status >= 500) return problem("errorServer", { detail }, true);

@@ -54,6 +54,11 @@ test("the share of translated sentences is reported before the translations", as
   assert.deepEqual(sent, { text: ["One. Two."], source: "en", target: "de", beam: 5, progress: true });
 });
 
+test("a time limit that is exceeded after the first event is reported as such", async () => {
+  const { error } = await withProgress([["progress", { done: 1, of: 2 }], ["error", { error: { code: "deadline_exceeded", message: "m" } }]]);
+  assert.ok(error instanceof RequestError && error.problem.key === "errorTime");
+});
+
 test("a stream that ends without translations is reported as a problem", async () => {
   const { error } = await withProgress([["progress", { done: 1, of: 2 }]]);
   assert.ok(error instanceof RequestError && error.problem.key === "errorNetwork");
