@@ -12,16 +12,22 @@ const THEMES = [
   ["dark", "themeDark"],
 ] as const;
 
-/** Apply the language and the theme to the page. */
-export async function applySettings(settings: Settings, language: string): Promise<void> {
-  await setLanguage(language);
+export function applyTheme({ theme }: Settings): void {
+  document.documentElement.dataset.theme = theme;
+}
+
+/** Apply a language to the page when its messages are loaded. */
+export async function applyLanguage(code: string): Promise<void> {
+  await setLanguage(code);
   document.documentElement.lang = currentLanguage();
-  document.documentElement.dataset.theme = settings.theme;
   document.title = say("title");
 }
 
-/** Create the header; `callbacks` are called when a setting for translations, the page language or the API key has changed. */
-export function makeHeader(api: Api, store: Store, callbacks: { refresh(): void; key(): void }): HTMLElement {
+/**
+ * Create the header; `loading` is the first language, which may still be loaded, and `callbacks` are called when a setting for
+ * translations, the page language or the API key has changed.
+ */
+export function makeHeader(api: Api, store: Store, loading: Promise<void>, callbacks: { refresh(): void; key(): void }): HTMLElement {
   const page = make("select", { id: "page-language" });
   const theme = make("select", { id: "theme" });
   const beam = make("select", { id: "beam" });
@@ -31,17 +37,19 @@ export function makeHeader(api: Api, store: Store, callbacks: { refresh(): void;
     fillSelect(theme, THEMES.map(([value, name]) => [value, say(name)] as const), store.settings.theme);
     fillSelect(beam, BEAMS.map((size) => [String(size), String(size)] as const), String(store.settings.beam));
   };
+  const showLanguage = (): void => {
+    updateAll(document);
+    fill();
+    callbacks.refresh();
+  };
+  void loading.then(showLanguage);
   page.addEventListener("change", () => {
     store.change({ page: page.value });
-    void applySettings(store.settings, page.value).then(() => {
-      updateAll(document);
-      fill();
-      callbacks.refresh();
-    });
+    void applyLanguage(page.value).then(showLanguage);
   });
   theme.addEventListener("change", () => {
     store.change({ theme: theme.value as Settings["theme"] });
-    void applySettings(store.settings, currentLanguage());
+    applyTheme(store.settings);
   });
   beam.addEventListener("change", () => {
     store.change({ beam: Number(beam.value) });

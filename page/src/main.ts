@@ -5,7 +5,7 @@ import { App } from "./app";
 import { DocumentTab } from "./document_tab";
 import { button, make } from "./dom";
 import { GlossaryTab } from "./glossary_tab";
-import { applySettings, makeHeader } from "./header";
+import { applyLanguage, applyTheme, makeHeader } from "./header";
 import { icon } from "./icons";
 import { HistoryTab } from "./history_tab";
 import { InsideTab } from "./inside_tab";
@@ -14,6 +14,9 @@ import { RequestError } from "./problem";
 import { Store } from "./store";
 import { Tabs } from "./tabs";
 import { TextTab } from "./text_tab";
+
+/** Milliseconds for the messages of the language; the page is in English until they arrive. */
+const MAX_LANGUAGE_WAIT = 3000;
 
 const api = new Api();
 const store = new Store();
@@ -66,12 +69,14 @@ async function start(): Promise<void> {
   }
 }
 
-await applySettings(store.settings, store.settings.page || preferredLanguage(navigator.languages));
+applyTheme(store.settings);
+const language = applyLanguage(store.settings.page || preferredLanguage(navigator.languages));
+await Promise.race([language, new Promise((resolve) => setTimeout(resolve, MAX_LANGUAGE_WAIT))]);
 const skip = make("a", { say: "skip", class: "skip", attributes: { href: "#main" } });
 skip.addEventListener("click", (event) => {
   event.preventDefault(); // the fragment holds a shared text
   document.querySelector<HTMLElement>("#source")?.focus();
 });
-document.body.append(skip, makeHeader(api, store, { refresh: () => refresh(), key: () => void start() }), main);
+document.body.append(skip, makeHeader(api, store, language, { refresh: () => refresh(), key: () => void start() }), main);
 addEventListener("online", () => refresh());
 void start();

@@ -59,6 +59,25 @@ def test_language_setting_persists_and_changing_it_preserves_the_text(browser, s
         expect(page.get_by_role("tab", name="历史")).to_be_visible()
 
 
+def test_page_is_in_english_with_its_theme_until_its_language_arrives(browser, server):
+    held = []
+    with open_server_page(browser, server, START, locale="pl-PL") as page:
+        page.locator("header button").click()
+        page.locator("#theme").select_option("dark")
+        page.route("**/messages/page/pl.js", lambda route: held.append(route))
+        page.reload()
+        expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+        expect(page.locator("#source")).to_have_count(0)
+        expect(page.locator("#source")).to_have_attribute("placeholder", "Type or paste text")
+        page.locator("#source").fill(SENTENCE)
+        held[0].continue_()
+        expect(page.locator("#source")).to_have_attribute("placeholder", "Wpisz lub wklej tekst")
+        expect(page.locator("html")).to_have_attribute("lang", "pl")
+        expect(page.locator("#page-language")).to_have_value("pl")
+        expect(page.locator("#from option:checked")).to_have_text("angielski")
+        expect(page.locator("#source")).to_have_value(SENTENCE)
+
+
 def test_colour_scheme_follows_system_or_setting(browser, server):
     with open_server_page(browser, server, START, color_scheme="dark") as page:
         page.wait_for_selector("#source")
