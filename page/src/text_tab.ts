@@ -211,6 +211,8 @@ export class TextTab implements Selection {
 
   private show(lines: readonly Line[], isWorking: boolean): void {
     this.output.show(lines, this.session.settings.target);
+    const replaced = this.menu.closeIfReplaced();
+    if (replaced) this.output.focusAt(replaced.lineIndex, replaced.part.start);
     this.output.element.setAttribute("aria-busy", String(isWorking));
     this.wordHint.textContent = lines.some((line) => line.stage === "done") ? say("wordHint") : "";
     this.demonstration.hidden = !this.app.isDemonstration();

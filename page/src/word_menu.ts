@@ -109,6 +109,14 @@ export class WordMenu {
     this.element.hidePopover();
   }
 
+  /** Close the menu if the element of its word was replaced, and return where the word was. */
+  closeIfReplaced(): WordPosition | undefined {
+    const { position } = this;
+    if (!position || position.element.isConnected || !this.element.matches(":popover-open")) return undefined;
+    this.close();
+    return position;
+  }
+
   private stop(): void {
     this.running.abort();
     if (!this.explanation.hidden) this.listener.onSources(this.position!.lineIndex, []);

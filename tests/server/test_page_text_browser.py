@@ -582,6 +582,50 @@ def test_focus_goes_to_the_word_that_was_changed(page):
     expect(page.locator(".word.chosen:focus")).to_have_text(changed.rstrip(".,"))
 
 
+def hold_translations(page):
+    """Hold translation requests; return a function that sends the one with a prefix to the server."""
+    held: dict = {}
+
+    def hold(route) -> None:
+        held[json.loads(route.request.post_data).get("prefix", "")] = route
+
+    def send(prefix: str) -> None:
+        eventually(page, lambda: prefix in held)
+        held[prefix].continue_()
+
+    page.route("**/v1/translate", hold)
+    return send
+
+
+def test_menu_of_a_word_closes_when_its_line_changes(page):
+    before = translate_text(page, SENTENCE).split("rotes")[0]
+    word(page, "rotes").click()
+    page.get_by_label("Your own words").fill("grünes")
+    send = hold_translations(page)
+    page.get_by_role("button", name="Continue from here").click()
+    page.locator(".word").first.click()
+    expect(page.locator(".menu")).to_be_visible()
+    send(f"{before}grünes")
+    word(page, "grünes").wait_for()
+    expect(page.locator(".menu")).not_to_be_visible()
+    expect(page.locator(".word").first).to_be_focused()
+
+
+def test_sentence_is_confirmed_also_if_another_one_is_selected_meanwhile(page):
+    first, second = translate_text(page, "It is late.\nHe sleeps.").split("\n")
+    word(page, first.split()[0]).focus()
+    expect(page.locator(".others h2")).to_contain_text("It is late.")
+    send = hold_translations(page)
+    page.get_by_role("button", name="Confirm").click()
+    word(page, second.split()[0]).focus()
+    expect(page.locator(".others h2")).to_contain_text("He sleeps.")
+    send(first)
+    expect(page.locator(".line").first.locator(".word.chosen").first).to_have_attribute("title", CONFIRMED)
+    stored = page.evaluate("localStorage.getItem('uwaga confirmed en de')")
+    assert json.loads(stored) == [["It is late.", first]]
+    expect(page.get_by_role("button", name="Confirm")).to_be_enabled()
+
+
 def test_updated_list_keeps_the_focus(page):
     translate_text(page, DOUBTFUL)
     check = page.locator(".checks .choice").nth(1)
