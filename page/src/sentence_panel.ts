@@ -224,7 +224,7 @@ export class SentencePanel {
       if (!(error instanceof RequestError)) throw error;
       this.status.textContent = say(error.problem.key, this.app.withLanguageNames(error.problem.values));
     }
-    this.actions.querySelector("button")?.focus();
+    if (document.activeElement === document.body) this.actions.querySelector("button")?.focus(); // the panel was hidden meanwhile
   }
 
   private edit(): void {

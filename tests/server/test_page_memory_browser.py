@@ -9,6 +9,7 @@ import pytest
 from running_server import running_server
 from server_page import (
     START,
+    eventually,
     expect,
     marked,
     open_server_page,
@@ -107,6 +108,20 @@ def test_corrected_sentence_can_be_stored_by_keyboard(browser, empty_server):
         page.wait_for_selector("#source")
         page.get_by_label("Memory", exact=True).select_option("English – German (1)")
         assert translate_text(page, "The weather is nice today.") == corrected
+
+
+def test_remembering_a_sentence_does_not_take_the_focus_from_a_reader_who_types(browser, empty_server):
+    with open_server_page(browser, empty_server, START) as page:
+        page.wait_for_selector("#source")
+        translate_text(page, "He sleeps.")
+        held = []
+        page.route("**/pairs", lambda route: held.append(route))
+        page.get_by_role("button", name="Remember").click()
+        page.locator("#source").focus()
+        eventually(page, lambda: held)
+        held[0].continue_()
+        expect(page.locator(".others [role=status]")).to_contain_text("Remembered")
+        expect(page.locator("#source")).to_be_focused()
 
 
 def test_sentence_from_memory_does_not_remove_doubts_about_others(page):
