@@ -84,8 +84,8 @@ export class WordMenu {
     this.ownWords.value = "";
     this.others.hidden = settings.beam < 2; // there are none
     const isTyped = followsTypedWords(position);
-    setMessage(this.note, isTyped ? "wordTyped" : "loading");
     this.element.showPopover();
+    setMessage(this.note, isTyped ? "wordTyped" : "loading"); // a status is read out when it changes while it is shown
     this.moveTo(position.element);
     this.element.focus();
     if (isTyped) return;
