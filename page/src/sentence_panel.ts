@@ -164,12 +164,13 @@ export class SentencePanel {
   }
 
   private async loadOthers(key: string, mayRequest: boolean): Promise<void> {
+    let translations: readonly ServerTranslation[] = [];
     try {
-      const translations = await this.session.nbestTranslations(this.line!, this.index, mayRequest);
-      if (key === this.shownKey && !this.isEditing && !this.element.hidden) this.showOthers(translations);
+      translations = await this.session.nbestTranslations(this.line!, this.index, mayRequest);
     } catch (error) {
       if (!(error instanceof RequestError)) throw error; // the list is left out
     }
+    if (key === this.shownKey && !this.isEditing && !this.element.hidden) this.showOthers(translations);
   }
 
   /** Show the translations that differ from the current one. */
