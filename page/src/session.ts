@@ -287,7 +287,7 @@ export class Session {
       const translations = await this.translateBatch(batch, signal);
       batch.forEach((line, index) => this.cache.set(this.cacheKey(line), withTokens(line, translations[index]!)));
       this.fillFromCache();
-      this.notify(!this.isDone());
+      this.notify(true); // the end is reported once, below
     }
     for (const [source, choice] of this.outdatedChoices()) await this.continueFrom(source, choice, signal);
     this.fillFromCache();

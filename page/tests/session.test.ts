@@ -264,6 +264,14 @@ test("the share of a text grows with each sentence, and does not fall when more 
   assert.deepEqual(sent, [["A short text."]]);
 });
 
+test("the end of the translation is reported once", async () => {
+  const states: boolean[] = [];
+  const server = { translate: (texts: string[]) => Promise.resolve(texts.map((text) => ({ text }))) };
+  const lines = new Session(server as unknown as Api, { changed: (_, isWorking) => states.push(isWorking), progressed: () => {}, detected: () => {}, failed: () => {} });
+  await lines.update(Array.from({ length: 20 }, (_, index) => `line ${index}`).join("\n"), SETTINGS, 0); // two batches
+  assert.deepEqual(states, [true, true, true, false]);
+});
+
 test("problems are reported, except those of aborted requests", async () => {
   const problems: unknown[] = [];
   const broken = { translate: () => Promise.reject(new RequestError(unreachable())) };
