@@ -319,6 +319,18 @@ def test_notes_and_progress_do_not_move_the_texts_and_are_in_view(browser, serve
         assert note.count() == 0 and page.evaluate(TOPS) == tops
 
 
+def test_long_note_leaves_the_texts_in_view(browser, server):
+    settings = {"viewport": {"width": 390, "height": 800}, "expected": ("Failed to load",)}
+    with open_server_page(browser, server, "#source=en&target=de", **settings) as page:
+        error = {"error": {"code": "refused", "message": "One of many reasons. " * 200}}
+        page.route("**/v1/translate", lambda route: route.fulfill(status=400, json=error))
+        page.locator("#source").fill("He sleeps.")
+        note = page.locator(".below .note")
+        expect(note).to_contain_text("One of many reasons.")
+        assert note.bounding_box()["height"] <= 0.3 * 800 + 1
+        expect(page.locator("#source")).to_be_in_viewport()
+
+
 def test_settings_open_as_an_overlay(page):
     below = page.locator("#source").bounding_box()
     page.locator("header button").click()
