@@ -53,6 +53,10 @@ export class DocumentTab {
 
   onShow(): void {
     this.undo.clear();
+    this.refresh();
+  }
+
+  refresh(): void {
     const { source, target } = this.app.store.settings;
     this.pair.textContent = say("documentPair", this.app.withLanguageNames({ from: source, to: target }));
   }

@@ -59,6 +59,11 @@ export class GlossaryTab {
 
   onShow(): void {
     for (const notice of [this.undo, this.undoConfirmed]) notice.clear();
+    this.refresh();
+  }
+
+  /** Show the stored pairs. */
+  refresh(): void {
     for (const message of [this.note, this.problem]) setText(message, "");
     const { source, target } = this.app.store.settings;
     this.intro.textContent = say("glossaryIntro", this.app.withLanguageNames({ from: source, to: target }));

@@ -31,8 +31,13 @@ export class HistoryTab {
   }
 
   onShow(): void {
-    const entries = this.app.store.history();
     this.undo.clear();
+    this.refresh();
+  }
+
+  /** Show the stored translations. */
+  refresh(): void {
+    const entries = this.app.store.history();
     this.empty.hidden = entries.length > 0;
     this.clear.hidden = !entries.length;
     this.list.replaceChildren(...entries.map((entry) => this.item(entry)));
@@ -43,10 +48,10 @@ export class HistoryTab {
     const { store } = this.app;
     const entries = store.history();
     store.setHistory([]);
-    this.onShow();
+    this.refresh();
     this.undo.show(() => {
       store.setHistory(store.history().reduceRight(addEntry, entries));
-      this.onShow();
+      this.refresh();
     }, this.clear);
   }
 

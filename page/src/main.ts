@@ -45,9 +45,7 @@ function build(app: App): void {
   if (!store.canStore) main.prepend(make("p", { say: "errorStored", class: "note" }));
   refresh = () => {
     text.refresh();
-    documents.onShow();
-    glossary.onShow();
-    history.onShow();
+    for (const tab of [documents, glossary, history]) tab.refresh();
     if (inside.element.offsetParent) inside.onShow();
   };
   text.focus();
