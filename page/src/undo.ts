@@ -22,8 +22,8 @@ export class UndoNotice {
     this.clear();
     this.complete = complete;
     this.undo = () => {
-      restore();
       this.complete = undefined;
+      restore();
       this.clear();
       origin.focus();
     };
