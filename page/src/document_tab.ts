@@ -48,7 +48,7 @@ export class DocumentTab {
       this.addFiles(event.dataTransfer?.files ?? null);
     });
     this.element = make("div", {}, this.pair, make("p", { say: "documentIntro", class: "faint" }), zone, this.note, this.list, this.undo.element);
-    addEventListener("pagehide", () => this.undo.clear());
+    window.onpagehide = () => this.undo.clear(); // instead of that of a tab built before
   }
 
   onShow(): void {

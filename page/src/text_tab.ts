@@ -119,7 +119,7 @@ export class TextTab implements Selection {
     this.bar = new LanguageBar(app, () => this.update(0), () => this.swap());
     this.element = this.build();
     this.open(fromFragment(location.hash).text ?? "");
-    addEventListener("hashchange", () => this.openFragment());
+    window.onhashchange = () => this.openFragment(); // instead of that of a tab built before
   }
 
   /** Set the text and translate it. */
