@@ -3,7 +3,7 @@
 import type { Job, RequestSettings } from "./api";
 import type { App } from "./app";
 import { translatedName } from "./document_name";
-import { button, make, saveFile, setMessage } from "./dom";
+import { button, make, saveFile, setMessage, setText } from "./dom";
 import { icon } from "./icons";
 import { AUTO } from "./languages";
 import { type Key, say } from "./messages";
@@ -63,8 +63,7 @@ export class DocumentTab {
 
   private addFiles(files: FileList | null): void {
     this.undo.clear();
-    this.note.replaceChildren();
-    delete this.note.dataset.say;
+    setText(this.note, "");
     const settings = this.app.requestSettings();
     if (settings.source === AUTO && settings.glossary.length) return setMessage(this.note, "documentLanguage");
     for (const file of files ?? []) {

@@ -2,7 +2,7 @@
 
 import type { RequestSettings } from "./api";
 import type { App } from "./app";
-import { make, fillSelect, setMessage } from "./dom";
+import { make, fillSelect, setMessage, setText } from "./dom";
 import { overlaps } from "./doubts";
 import type { Lab, loadMessages } from "./lab/embedded";
 import { currentLanguage, say } from "./messages";
@@ -92,7 +92,7 @@ export class InsideTab {
       if ((await this.openLab(labModule, line, settings, signal)) || (await this.showAttention(line, settings, signal))) this.shownKey = key;
     } catch (error) {
       if (isAborted(error) || signal.aborted) return;
-      this.showNote(this.message(error));
+      setText(this.note, this.message(error));
     }
   }
 
@@ -111,7 +111,7 @@ export class InsideTab {
     const lab = new Lab();
     Object.assign(lab.state, { text: line.source, view: this.nextView ?? "attention", beam: settings.beam, array: `cross.${model.info.decoder_layers}.weights` }, line.isForced ? { target: line.target } : {});
     this.nextView = undefined;
-    this.showNote("");
+    setText(this.note, "");
     this.view.replaceChildren(lab);
     lab.show(model, { examples: [], source: this.app.nameOf(settings.source), target: this.app.nameOf(settings.target) });
     return true;
@@ -126,18 +126,13 @@ export class InsideTab {
     ]);
     if (signal.aborted) return true;
     const data = translation?.attention_view;
-    this.showNote(data ? say("insideAttention") : say("insideNone"));
+    setText(this.note, data ? say("insideAttention") : say("insideNone"));
     if (!data) return false;
     this.sentence.append(make("span", { attributes: { dir: "auto" } }, line.source), " → ", make("strong", { attributes: { dir: "auto" } }, translation.text));
     const root = make("div", { class: "uwaga-attention" }, make("div", { attributes: { "data-still": "" } }));
     this.view.append(root);
     attentionView(root, data, phrases[currentLanguage()]);
     return true;
-  }
-
-  private showNote(text: string): void {
-    delete this.note.dataset.say;
-    this.note.textContent = text;
   }
 
   private message(error: unknown): string {

@@ -1,6 +1,6 @@
 /** Which remembered words the pieces of a translation looked at: the pieces, remembered sentences, and lines between them. */
 
-import { make, svgElement } from "./dom";
+import { make, setText, svgElement } from "./dom";
 import { direction } from "./languages";
 import { currentLanguage, say } from "./messages";
 import { spelling, splitSentences } from "./sentences";
@@ -103,8 +103,7 @@ export class LookUpFigure {
 
   /** Show the numbers of a piece, and mark it, its line and the remembered piece. */
   private select(piece: HTMLElement, text: string): void {
-    delete this.details.dataset.say;
-    this.details.textContent = text;
+    setText(this.details, text);
     for (const marked of this.element.querySelectorAll(".marked")) marked.classList.remove("marked");
     piece.classList.add("marked");
     const link = this.links.find((each) => each.piece === piece);

@@ -2,7 +2,7 @@
 
 import type { ServerTranslation } from "./api";
 import type { App } from "./app";
-import { button, checkbox, make, replaceContent, setMessage } from "./dom";
+import { button, checkbox, make, replaceContent, setMessage, setText } from "./dom";
 import { decisionsOf, type Doubt, doubtsOf, overlaps } from "./doubts";
 import { mergePairs } from "./glossary_file";
 import { AUTO } from "./languages";
@@ -70,7 +70,7 @@ export class SentencePanel {
       if ((line && line.stage !== "blank") || box.value !== target) return;
       this.correction = null; // there is no sentence any more
     }
-    if (!isSame) this.clearStatus();
+    if (!isSame) setText(this.status, "");
     this.element.hidden = !isDone;
     if (this.element.hidden) return;
     this.title.textContent = say("sentence", { sentence: this.sentence.source.trim() });
@@ -150,8 +150,7 @@ export class SentencePanel {
         if (!(error instanceof RequestError)) throw error;
         message = say(error.problem.key, this.app.withLanguageNames(error.problem.values));
       }
-      delete status.dataset.say;
-      status.textContent = message;
+      setText(status, message);
     };
     const toggle = button("lookUp", () => {
       figure.hidden = !figure.hidden;
@@ -216,7 +215,7 @@ export class SentencePanel {
   /** Add the translation of the sentence to a memory, and translate again with it. */
   private async remember(): Promise<void> {
     const [{ source, target }, { settings }] = [this.sentence, this.session];
-    this.clearStatus();
+    setText(this.status, "");
     try {
       const { name } = await this.app.remember(settings.source, settings.target, source.trim(), target.trim());
       await this.callbacks.onRemember(source);
@@ -229,7 +228,7 @@ export class SentencePanel {
   }
 
   private edit(): void {
-    this.clearStatus();
+    setText(this.status, "");
     const box = make("textarea", { label: "correction", attributes: { rows: "3", dir: "auto", lang: this.language.replaceAll("_", "-") } });
     const { source, target } = this.sentence;
     box.value = target;
@@ -298,10 +297,5 @@ export class SentencePanel {
     this.session.refreshConfirmed();
     this.show(this.line, this.index, true);
     if (this.shownKey === shownKey) setMessage(this.status, this.app.languages.remembers ? "confirmed" : "confirmedAlone");
-  }
-
-  private clearStatus(): void {
-    delete this.status.dataset.say;
-    this.status.replaceChildren();
   }
 }

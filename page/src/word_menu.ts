@@ -2,7 +2,7 @@
 
 import { type Alternative, wordAlternatives, countPiecesBefore } from "./alternatives";
 import type { Api, RequestSettings } from "./api";
-import { button, make, setMessage } from "./dom";
+import { button, make, setMessage, setText } from "./dom";
 import { say } from "./messages";
 import { sourcesOf, type WordPosition } from "./output";
 import { isAborted, RequestError } from "./problem";
@@ -91,16 +91,15 @@ export class WordMenu {
     if (isTyped) return;
     try {
       const alternatives = await this.findAlternatives(position, settings, signal);
-      this.note.textContent = alternatives.length ? "" : say("wordNone");
+      setText(this.note, alternatives.length ? "" : say("wordNone"));
       this.list.replaceChildren(...alternatives.map((alternative) => this.choice(alternative, settings.target)));
       // Do not take the focus from a reader who is typing.
       if (document.activeElement === this.element) this.list.querySelector("button")?.focus();
     } catch (error) {
       if (isAborted(error) || signal.aborted) return;
       if (!(error instanceof RequestError)) throw error;
-      this.note.textContent = say(error.problem.key, error.problem.values);
+      setText(this.note, say(error.problem.key, error.problem.values));
     }
-    delete this.note.dataset.say;
     this.moveTo(position.element);
   }
 
