@@ -81,7 +81,7 @@ export const messages: Messages = {
   lookUpOther: "Pokazane słowa dotyczą innego tłumaczenia, wykonanego bez twoich wyborów, glosariusza i szerokości wiązki: {text}",
   wordOthers: "Zamiast „{word}”",
   wordNone: "Brak tu innych możliwości.",
-  wordTyped: "To Twój własny wybór: model nie ma dla tych słów innych propozycji.",
+  wordTyped: "To twój własny wybór: model nie ma dla tych słów innych propozycji.",
   explain: "Dlaczego to słowo?",
   explainSources: "Z tekstu:",
   explainNone: "Nie wiadomo, które słowo tekstu odpowiada temu słowu.",
