@@ -35,12 +35,18 @@ function session(server: unknown, failed: (problem: unknown) => void = () => {})
   return new Session(server as Api, { changed: () => {}, progressed: () => {}, detected: () => {}, failed });
 }
 
-test("lines interrupted by a forced prefix are translated afterwards", async () => {
+/** Return a session in which the text "first" has been translated, and its server. */
+async function translatedSession(): Promise<{ server: Capitals; lines: Session }> {
   const server = new Capitals();
   const lines = session(server);
   void lines.update("first", SETTINGS, 0);
   await soon();
   await server.answer();
+  return { server, lines };
+}
+
+test("lines interrupted by a forced prefix are translated afterwards", async () => {
+  const { server, lines } = await translatedSession();
   void lines.update("first\nsecond", SETTINGS, 0);
   await soon();
   void lines.force(lines.lines[0]!, 0, "so ", false);
@@ -54,11 +60,7 @@ test("lines interrupted by a forced prefix are translated afterwards", async () 
 });
 
 test("a corrected sentence is final, even if the model would continue it", async () => {
-  const server = new Capitals();
-  const lines = session(server);
-  void lines.update("first", SETTINGS, 0);
-  await soon();
-  await server.answer();
+  const { server, lines } = await translatedSession();
   void lines.force(lines.lines[0]!, 0, "my words", true, true);
   await soon();
   await server.answer();
@@ -69,11 +71,7 @@ test("a corrected sentence is final, even if the model would continue it", async
 });
 
 test("forcing a text tells whether it succeeded", async () => {
-  const server = new Capitals();
-  const lines = session(server);
-  void lines.update("first", SETTINGS, 0);
-  await soon();
-  await server.answer();
+  const { server, lines } = await translatedSession();
   const force = () => lines.force(lines.lines[0]!, 0, "my words", true, true);
   const superseded = force();
   void lines.update("first", { ...SETTINGS, target: "pl" }, 0); // the old translation stays until there is a new one
