@@ -192,15 +192,15 @@ class ObjectStore:
     def __init__(self, url: str) -> None:
         self.name = hide_credentials(url)
         self._url = url.rstrip("/")
-        self._system, path = _filesystem(url)
+        self._filesystem, path = _filesystem(url)
         self._path = path.rstrip("/")
         self._is_file = False
 
     def files(self) -> list[StoredFile]:
         def find() -> Mapping[str, Mapping[str, Any]]:
-            self._system.invalidate_cache()
+            self._filesystem.invalidate_cache()
             with contextlib.suppress(FileNotFoundError):
-                return dict(self._system.find(self._path, detail=True))
+                return dict(self._filesystem.find(self._path, detail=True))
             return {}
 
         entries = _call(self.name, find)
@@ -214,17 +214,17 @@ class ObjectStore:
 
     def open(self, name: str) -> io.BufferedReader:
         path = self._path if self._is_file else f"{self._path}/{name}"
-        return io.BufferedReader(_RemoteFile(self._location(name), self._system, path), BLOCK_BYTES)
+        return io.BufferedReader(_RemoteFile(self._location(name), self._filesystem, path), BLOCK_BYTES)
 
     def write(self, name: str, content: bytes) -> None:
         path = f"{self._path}/{name}"
 
         def upload() -> None:
             if self._url.startswith(tuple(f"{protocol}://" for protocol in FOLDER_PROTOCOLS)):
-                self._system.makedirs(self._path, exist_ok=True)
-            self._system.pipe_file(path, content)
-            self._system.invalidate_cache()
-            size = self._system.info(path)["size"]
+                self._filesystem.makedirs(self._path, exist_ok=True)
+            self._filesystem.pipe_file(path, content)
+            self._filesystem.invalidate_cache()
+            size = self._filesystem.info(path)["size"]
             if size != len(content):
                 raise OSError(f"only {size} of {len(content)} bytes were stored")
 
@@ -233,12 +233,12 @@ class ObjectStore:
     def remove(self, name: str) -> None:
         def delete() -> None:
             with contextlib.suppress(FileNotFoundError):
-                self._system.rm_file(f"{self._path}/{name}")
+                self._filesystem.rm_file(f"{self._path}/{name}")
 
         _call(self._location(name), delete)
 
     def contains(self, other: FileStore) -> bool:
-        if not isinstance(other, ObjectStore) or self._system != other._system:
+        if not isinstance(other, ObjectStore) or self._filesystem != other._filesystem:
             return False
         return f"{other._path}/".startswith(f"{self._path}/")
 
@@ -250,7 +250,7 @@ class _RemoteFile(io.RawIOBase):
     """An object that is reopened at the current byte after a failure."""
 
     def __init__(self, name: str, filesystem: Any, path: str) -> None:
-        self._name, self._system, self._path = name, filesystem, path
+        self._name, self._filesystem, self._path = name, filesystem, path
         self._identity = _identify(name, filesystem, path)
         self._size: int | None = self._identity["size"]
         self._file: Any = None
@@ -302,9 +302,9 @@ class _RemoteFile(io.RawIOBase):
         if self._size is not None and self._offset >= self._size:
             return b""
         if self._file is None:
-            if self._offset and _identify(self._name, self._system, self._path) != self._identity:
+            if self._offset and _identify(self._name, self._filesystem, self._path) != self._identity:
                 raise DataError(f"{self._name}: the object changed while it was being read; start again")
-            self._file, self._file_offset = self._system.open(self._path, "rb"), 0
+            self._file, self._file_offset = self._filesystem.open(self._path, "rb"), 0
         if self._file_offset != self._offset:
             self._seek_file()
         content: bytes = self._file.read(size)
@@ -318,7 +318,7 @@ class _RemoteFile(io.RawIOBase):
             self._file.seek(self._offset)
         except (OSError, ValueError, NotImplementedError):
             self._drop()
-            self._file = self._system.open(self._path, "rb")
+            self._file = self._filesystem.open(self._path, "rb")
             remaining = self._offset
             while remaining and (skipped := self._file.read(min(remaining, BLOCK_BYTES))):
                 remaining -= len(skipped)
@@ -336,7 +336,7 @@ class _RemoteFile(io.RawIOBase):
 
 
 def _filesystem(name: str) -> tuple[Any, str]:
-    """Return the file filesystem of a URL, and the path in it."""
+    """Return the file system of a URL, and the path in it."""
     public_name = hide_credentials(name)
     try:
         from fsspec.core import url_to_fs
