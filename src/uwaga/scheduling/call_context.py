@@ -46,9 +46,10 @@ class CallContext:
         self._cancelled = ""
         self._callbacks: list[Callable[[], None]] = []
 
-    def add_expected(self, count: int) -> None:
-        """Add to the number of sentences that the call is to translate."""
-        self._expected += count
+    def expect(self, sentences: Iterable[object], times: int) -> None:
+        """Add to the number of sentences to translate; they are counted only if the progress is reported."""
+        if self._progress is not None:
+            self._expected += times * sum(1 for _ in sentences)
 
     def add_finished(self, count: int) -> None:
         """Add to the number of translated sentences, and report the progress."""
@@ -166,11 +167,16 @@ _TURN_LOCK = threading.Lock()
 _CURRENT_CALL: ContextVar[CallContext | None] = ContextVar("call", default=None)
 
 
-def expect_sentences(count: int) -> None:
-    """Add to the number of sentences that the call of this thread is to translate, if there is a call."""
+def expect_sentences(sentences: Iterable[object], times: int) -> None:
+    """Add to the number of sentences that the call of this thread, if there is one, is to translate.
+
+    Args:
+        sentences: the sentences.
+        times: the number of models that translate each of them.
+    """
     call = _CURRENT_CALL.get()
     if call is not None:
-        call.add_expected(count)
+        call.expect(sentences, times)
 
 
 def while_active(items: Iterable[Item]) -> Iterator[Item]:

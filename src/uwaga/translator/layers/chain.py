@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from uwaga.languages.number_words import number_word_pattern
@@ -48,7 +49,7 @@ class Chain:
                 passages = [steps[-1].passage for steps in steps_by_text.values()]
                 if stage is stages[0]:
                     sentences = (sentence for passage in passages for sentence in passage.sentences)
-                    expect_sentences(len(stages) * sum(sentence.is_searched for sentence in sentences))
+                    expect_sentences(filter(attrgetter("is_searched"), sentences), len(stages))
                 translate_passages(stage, passages)
                 if self._add_warnings:
                     _add_difference_warnings(passages, stage.model.languages)
