@@ -297,7 +297,7 @@ class Service:
         request: Request | None = None,
         batch: int = BATCH_TEXTS,
         client: str = "",
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> DocumentReport:
         """Translate a document and write the translation atomically; an interrupted translation is resumed.
 

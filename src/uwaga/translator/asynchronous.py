@@ -17,6 +17,7 @@ from uwaga.results.translation import Translation
 from uwaga.scheduling.batching_decoder import ModelBatches
 from uwaga.scheduling.call_context import CallContext, Progress
 from uwaga.scheduling.fair_queue import FairWorkers
+from uwaga.scheduling.thread_queue import ThreadQueue
 from uwaga.settings.load_options import LoadOptions
 from uwaga.settings.options import check_integer
 from uwaga.translator.choose_models import choose_for
@@ -286,33 +287,22 @@ class AsyncTranslator:
         Raises:
             BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
         """
-        loop = asyncio.get_running_loop()
-        pieces: asyncio.Queue[str | None] = asyncio.Queue()
-
-        def send(piece: str | None) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(pieces.put_nowait, piece)
+        pieces = ThreadQueue[str]()
 
         def work(translator: Translator) -> bool:
             translated_pieces = translator.run_stream(request)
             while True:
                 try:
-                    send(next(translated_pieces))
+                    pieces.put(next(translated_pieces))
                 except StopIteration as end:
                     return bool(end.value)
 
         task = asyncio.ensure_future(
             self.call(work, client=client, deadline=deadline, long=len(request.text) >= MIN_LONG_CHARACTERS)
         )
-
-        def stop(task: asyncio.Task[bool]) -> None:
-            pieces.put_nowait(None)
-            if not task.cancelled():
-                task.exception()  # marks it as retrieved, even if no reader is left
-
-        task.add_done_callback(stop)
+        pieces.close_after(task)
         try:
-            while (piece := await pieces.get()) is not None:
+            async for piece in pieces:
                 yield piece
             if await task and on_truncated is not None:
                 on_truncated()

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from uwaga.languages.detection import AUTO, is_detected
 from uwaga.results.translation import Translation
 from uwaga.results.views import attention_view_data
+from uwaga.scheduling.thread_queue import ThreadQueue
 from uwaga.search import SearchOverrides
 from uwaga.terms import Glossary
 from uwaga.translator.memories import TextContext
@@ -88,16 +89,13 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
                 replace(text_request, memory=memory, threshold=body.threshold) for text_request in requests
             ]
         caller = Caller(client=client.name, deadline=context.settings.limits.deadline)
+        if body.stream:
+            check_stream_options(body)
+            await context.charge_usage(client, characters)
+            return _event_stream(request, _events(context, requests[0], body, caller))
         usage = context.charge_or_refund(client, characters)
-        if body.stream or body.progress:
-            if body.stream:
-                check_stream_options(body)
-                await context.charge_usage(client, characters)
-                events = _events(context, requests[0], body, caller)
-            else:
-                events = _progress_events(context, requests, body, caller, usage)
-            number = request_id(request)
-            return EventStream(request, events, lambda error: error_response(error, number))
+        if body.progress:
+            return _event_stream(request, _progress_events(context, requests, body, caller, usage))
         async with usage, while_connected(request):
             answer = await context.service.translate(requests, **caller)
         translations = await run_in_thread(translations_response, answer, body)  # slow for many words
@@ -179,6 +177,11 @@ async def _events(
     yield "done", result
 
 
+def _event_stream(request: Request, events: AsyncGenerator[tuple[str, object], None]) -> EventStream:
+    number = request_id(request)
+    return EventStream(request, events, lambda error: error_response(error, number))
+
+
 async def _progress_events(
     context: ServerContext,
     requests: Sequence[TextRequest],
@@ -195,19 +198,17 @@ async def _progress_events(
         caller: the client and the deadline.
         usage: charges the client while the texts are translated, and refunds it if that fails.
     """
-    loop = asyncio.get_running_loop()
-    counts: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
+    counts = ThreadQueue[tuple[int, int]]()
 
     def report(done: int, of: int) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(counts.put_nowait, (done, of))
+        counts.put((done, of))
 
     async with usage:
         task = asyncio.ensure_future(context.service.translate(requests, progress=report, **caller))
-        task.add_done_callback(lambda _: counts.put_nowait(None))
+        counts.close_after(task)
         try:
-            while (count := await counts.get()) is not None:
-                yield "progress", dict(zip(("done", "of"), count, strict=True))
+            async for done, of in counts:
+                yield "progress", {"done": done, "of": of}
             answer = await task
         finally:
             task.cancel()

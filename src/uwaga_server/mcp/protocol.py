@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from uwaga import __version__
 from uwaga.errors import quoted
+from uwaga.scheduling.thread_queue import ThreadQueue
 from uwaga_server.api_errors import ApiError, api_error
 from uwaga_server.auth import Client
 from uwaga_server.context import ServerContext
@@ -99,12 +100,10 @@ async def _progress_reporter(context: Context) -> AsyncIterator[Callable[[int, i
     if token is None:
         yield None
         return
-    loop = asyncio.get_running_loop()
-    reports: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
+    reports = ThreadQueue[tuple[int, int]]()
 
     async def send() -> None:
-        while (report := await reports.get()) is not None:
-            completed, total = report
+        async for completed, total in reports:
             await context.session.send_progress_notification(
                 token,
                 completed,
@@ -114,12 +113,12 @@ async def _progress_reporter(context: Context) -> AsyncIterator[Callable[[int, i
             )
 
     def report(completed: int, total: int) -> None:
-        loop.call_soon_threadsafe(reports.put_nowait, (completed, total))
+        reports.put((completed, total))
 
     send_task = asyncio.ensure_future(send())
     try:
         yield report
-        reports.put_nowait(None)
+        reports.close()
         await send_task
     finally:
         send_task.cancel()

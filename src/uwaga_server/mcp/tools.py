@@ -16,6 +16,7 @@ from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.files.atomic import new_file
 from uwaga.languages.detection import AUTO
 from uwaga.results.translation import shorten
+from uwaga.scheduling.call_context import Progress
 from uwaga.terms import Glossary, Term
 from uwaga.terms.files import SEPARATOR
 from uwaga.translator import Request
@@ -60,7 +61,7 @@ class Call:
     context: ServerContext
     folders: Folders
     client: Client
-    progress: Callable[[int, int], None] | None = None
+    progress: Progress | None = None
 
     def service(self, model: str | None) -> Service:
         """Return the translation service; if ``model`` is given, the service uses only this model."""
