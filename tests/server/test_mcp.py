@@ -397,7 +397,8 @@ def test_invalid_lines_on_standard_input_do_not_stop_the_server(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("signal_name", ["INT", "TERM"])
-def test_signal_stops_an_idle_server(signal_name: str):
+@pytest.mark.parametrize("busy", [False, True])
+def test_signal_stops_the_server(signal_name: str, busy: bool):
     command = [sys.executable, "-m", "uwaga", "mcp"]
     with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.PIPE) as server:
         hello = {
@@ -407,6 +408,10 @@ def test_signal_stops_an_idle_server(signal_name: str):
         }
         message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
         server.stdin.write(json.dumps(message).encode() + b"\n")
+        if busy:
+            server.stdin.writelines(
+                b'{"jsonrpc": "2.0", "id": %d, "method": "ping"}\n' % n for n in range(2, 99)
+            )
         server.stdin.flush()
         assert b"serverInfo" in server.stdout.readline()
         os.kill(server.pid, {"INT": 2, "TERM": 15}[signal_name])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import signal
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import CancelledError
-from typing import IO, cast
+from types import FrameType
+from typing import IO, Any, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
@@ -27,15 +29,22 @@ STDIO_CLIENT = Client("stdio")
 
 
 def run_stdio(settings: ServerSettings, folders: Folders) -> None:
-    """Serve a client until it closes standard input."""
+    """Serve a client until it closes standard input.
+
+    Raises:
+        SystemExit: after SIGINT or SIGTERM, with the exit status that shells report, such as 143.
+    """
     set_up_logs(settings.log_level)
     metrics = Metrics()
     context = ServerContext(settings, open_service(settings, metrics), metrics=metrics)
     stdin, stdout = _open_streams()
+    stop_signal = None
     try:
-        asyncio.run(_serve(context, folders, stdin, stdout))
+        stop_signal = asyncio.run(_until_signal(_serve(context, folders, stdin, stdout)))
     except* BrokenPipeError:
         pass  # the client has exited
+    if stop_signal is not None:
+        sys.exit(128 + stop_signal)
 
 
 def _open_streams() -> tuple[IO[str], IO[str]]:
@@ -48,6 +57,33 @@ def _open_streams() -> tuple[IO[str], IO[str]]:
     sys.stdout.flush()
     os.dup2(2, 1)
     return stdin, stdout
+
+
+async def _until_signal(serving: Coroutine[Any, Any, None]) -> int | None:
+    """Await ``serving``, or cancel it on SIGINT or SIGTERM and return the number of the signal.
+
+    An exception raised by a signal handler would become part of a task group's exception group, as do the
+    exceptions of tasks whose counterparts were cancelled. A second signal has its previous effect.
+    """
+    loop = asyncio.get_running_loop()
+    received: asyncio.Future[int] = loop.create_future()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for handled, handler in handlers.items():
+            signal.signal(handled, handler)
+        loop.call_soon_threadsafe(received.set_result, number)
+
+    for number in handlers:
+        signal.signal(number, stop)
+    task: asyncio.Future[Any] = loop.create_task(serving)
+    await asyncio.wait((task, received), return_when=asyncio.FIRST_COMPLETED)
+    if not received.done():
+        task.result()
+        return None
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return received.result()
 
 
 async def _serve(context: ServerContext, folders: Folders, stdin: IO[str], stdout: IO[str]) -> None:
