@@ -1,36 +1,46 @@
-"""Compare the engine and the cold start of this checkout with those of another, such as an earlier commit.
+"""Compare the engine, commands and the server of this checkout with those of another, such as an earlier one.
 
     git worktree add ../uwaga-before 6b48eedf && make -C ../uwaga-before demo
     python benchmarks/against.py ../uwaga-before --check
+    python benchmarks/against.py ../uwaga-before --dtypes --command "translate --model $FIREFOX < $LINES"
+    python benchmarks/against.py ../uwaga-before --dtypes --serve $MODEL
 
 Each checkout runs in its own ``.venv``, in processes that take turns. The engine translates 1, 8 and 64
 sentences of 26 tokens to 12 tokens each, greedily on one thread, with random weights of an OPUS-MT model's
-size. The cold start is ``uwaga translate`` of a sentence with the bundled model. The output contains medians
-of the processor time, and the median ratio of pairs of runs: above 1, this checkout is faster. As the
-addresses of its memory make a process faster or slower, new pairs of processes are started ``--processes``
-times. All run on the same processor (Linux only), because the processors of a machine may differ in speed.
+size. The cold start is ``uwaga translate`` of a sentence with the bundled model. A ``--command`` is measured
+from its start to its end, in an empty folder. ``--serve`` measures a server that answers 500 requests by 8
+clients, without the clients. The output contains medians of the processor time, and the median ratio of pairs
+of runs: above 1, this checkout is faster. As the addresses of its memory make a process faster or slower, new
+pairs of processes are started ``--processes`` times. All run on the same processor (Linux only), because the
+processors of a machine may differ in speed.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
+import signal
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from peers.http_load import post, run, run_clients
 from peers.machine import machine, show_machine
 from peers.opus_size import write_marian
+from peers.processes import wait_for
+from serve import body, free_port, sentences
 
 ROOT = Path(__file__).parents[1]
 WORKER = Path(__file__).parent / "peers" / "against_worker.py"
 SOURCE, TARGET, BATCHES = 26, 12, (1, 8, 64)
+REQUESTS, CLIENTS = 500, 8
 BAR = 0.99
 TEXT = "I want to buy a car."
 
@@ -38,12 +48,17 @@ TEXT = "I want to buy a car."
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("other", type=Path, help="a checkout in which `make demo` has run")
-    parser.add_argument("--dtypes", nargs="+", default=["int8", "float32"])
+    parser.add_argument("--dtypes", nargs="*", default=["int8", "float32"])
     parser.add_argument("--processes", type=int, default=5, help="pairs of processes of each dtype")
     parser.add_argument(
         "--seconds", type=float, default=10.0, help="seconds of each pair of processes and batch size"
     )
     parser.add_argument("--starts", type=int, default=40, help="number of cold starts of each checkout")
+    parser.add_argument(
+        "--command", action="append", default=[], help="arguments of `uwaga`, for a shell; repeatable"
+    )
+    parser.add_argument("--serve", type=Path, metavar="MODEL", help="folder of a model for the server")
+    parser.add_argument("--runs", type=int, default=5, help="number of runs of each command and server")
     parser.add_argument("--check", action="store_true", help=f"fail if a ratio is below {BAR}")
     arguments = parser.parse_args()
     pythons = [checkout / ".venv/bin/python" for checkout in (arguments.other.resolve(), ROOT)]
@@ -54,9 +69,16 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     print(f"{'':24} {'other':>10} {'this':>10} {'ratio':>7}")
-    ratios = [
-        show("cold start, s", alternate([partial(start, python) for python in pythons], arguments.starts))
-    ]
+    measures = [("cold start, s", partial(command_seconds, command=f"translate '{TEXT}'"), arguments.starts)]
+    measures += [(each, partial(command_seconds, command=each), arguments.runs) for each in arguments.command]
+    if arguments.serve:
+        serve = partial(server_seconds, model=arguments.serve.resolve())
+        measures.append((f"{REQUESTS} requests, s", serve, arguments.runs))
+    ratios = []
+    for name, measure, runs in measures:
+        if runs:
+            pairs = alternate([partial(measure, python) for python in pythons], runs)
+            ratios.append(show(name, pairs))
     with tempfile.TemporaryDirectory() as scratch:
         folder, sentences = Path(scratch, "model"), Path(scratch, "sentences.txt")
         write_marian(folder)
@@ -85,13 +107,42 @@ def alternate(measures: Iterable[Callable[[], float]], count: int) -> list[tuple
     return pairs
 
 
-def start(python: Path) -> float:
-    """Return the processor time of a complete command, from its start to its end."""
+def command_seconds(python: Path, command: str) -> float:
+    """Return the processor time of a command of ``uwaga`` in an empty folder, from its start to its end."""
+    with tempfile.TemporaryDirectory() as folder, used_seconds() as seconds:
+        subprocess.run(
+            f"{python} -m uwaga {command}", shell=True, check=True, capture_output=True, cwd=folder
+        )
+    return seconds[0]
+
+
+def server_seconds(python: Path, model: Path) -> float:
+    """Return the processor time of a server that answers ``REQUESTS`` requests, from its start to its end."""
+    port = free_port()
+    command = [str(python), "-m", "uwaga", "serve", "--model", str(model), "--port", str(port)]
+    requests = [post("/translate", body(text)) for text in sentences(None, REQUESTS)]
+    with (
+        used_seconds() as seconds,
+        subprocess.Popen([*command, "--threads", "1"], stderr=subprocess.DEVNULL) as server,
+    ):
+        try:
+            url = f"http://127.0.0.1:{port}"
+            wait_for(url)
+            load = run(run_clients(url, requests, CLIENTS))
+        finally:
+            server.send_signal(signal.SIGTERM)
+    assert set(load.statuses) == {200}, load.statuses
+    return seconds[0]
+
+
+@contextlib.contextmanager
+def used_seconds() -> Iterator[list[float]]:
+    """Yield a list, to which the processor time of the processes that ended within the block is added."""
+    seconds: list[float] = []
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [str(python), "-m", "uwaga", "translate", TEXT]
-    subprocess.run(command, check=True, capture_output=True, cwd=python.parents[2])
+    yield seconds
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
 def engine_pairs(
