@@ -75,6 +75,7 @@ def test_M27_text_that_consists_of_a_term_is_translated_as_the_term():
 def test_M27_prefix_takes_precedence_over_terms():
     translation = BUNDLED.translate("The dog sleeps.", glossary={"dog": "Köter"}, prefix="Der Hund")
     assert translation.text.startswith("Der Hund") and "Köter" in translation.text
+    assert translation.terms[0].applied
 
 
 def test_M27_applied_term_ends_at_a_word_boundary():

@@ -274,9 +274,16 @@ def _with_spans(stage: Stage, sentences: Sequence[TermSentence]) -> list[TermSen
     ]
     decoder, start = stage.search_decoder, stage.options.start
     alignments = align_pairs(decoder, model, texts, pairs, start) if aligned else []
+    # Words of the forced prefix cannot be replaced.
+    prefix_lengths = [
+        len(sentence_text(term_sentence.sentence.prefix, model.target)) for term_sentence in aligned
+    ]
     spans = {
-        term_sentence.sentence: _spans(term_sentence.text, words, term_sentence.terms.matches)
-        for term_sentence, words in zip(aligned, alignments, strict=True)
+        term_sentence.sentence: [
+            span if span is None or span[0] >= prefix_length else None
+            for span in _spans(term_sentence.text, words, term_sentence.terms.matches)
+        ]
+        for term_sentence, words, prefix_length in zip(aligned, alignments, prefix_lengths, strict=True)
     }
     return [
         _with_replaced_spans(
