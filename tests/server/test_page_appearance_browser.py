@@ -27,7 +27,7 @@ def server(shared_server):
         pytest.param("pl-PL", "pl", "Wpisz lub wklej tekst", marks=pytest.mark.slow),
         ("zh-TW", "zh", "输入或粘贴文本"),
         pytest.param("de-AT", "de", "Text eingeben oder einfügen", marks=pytest.mark.slow),
-        pytest.param("es-MX", "es", "Escriba o pegue un texto", marks=pytest.mark.slow),
+        pytest.param("es-MX", "es", "Escribe o pega un texto", marks=pytest.mark.slow),
         ("fr-FR", "en", "Type or paste text"),
     ],
 )
