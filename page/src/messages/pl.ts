@@ -158,7 +158,7 @@ export const messages: Messages = {
   errorUnreadable: "Nie można odczytać pliku: jest uszkodzony, zabezpieczony hasłem albo ma inny format, niż wskazuje nazwa. Otwórz go w programie, z którego pochodzi, zapisz ponownie i wybierz nowy plik.",
   errorFileLarge: "Plik jest za duży dla tego serwera. Podziel go na mniejsze pliki.",
   errorLanguage: "Nie udało się wykryć języka dokumentu. Wybierz go w zakładce „Tekst” i spróbuj ponownie.",
-  errorDocuments: "Ten serwer nie przechowuje dokumentów. Administrator może uruchomić go z folderem na nie: uwaga serve --state FOLDER",
+  errorDocuments: "Ten serwer nie przechowuje dokumentów. Administrator może uruchomić go z folderem na dokumenty: uwaga serve --state FOLDER",
   errorGlossaries: "Ten serwer nie może użyć glosariusza do dokumentów. Wyłącz swój w zakładce „Glosariusz” albo poproś o uruchomienie serwera z folderem na glosariusze: uwaga serve --state FOLDER",
   errorModel: "Nie można teraz wczytać modelu. Spróbuj później albo zapytaj administratora.",
   errorTime: "Serwer potrzebował zbyt wiele czasu. Spróbuj z krótszym tekstem.",

@@ -129,7 +129,7 @@ export const messages: Messages = {
   changeSome: "La primera traducción pierde parte de su probabilidad: {lost} nats, {each} por token.",
   changeMuch: "El modelo ya no espera la primera traducción: se pierden {lost} nats, {each} por token.",
 
-  editMode: "qué hace el arrastre",
+  editMode: "al arrastrar",
   editMask: "Enmascarar",
   editWeight: "Fijar pesos",
   editHintMask: "En la matriz con los cambios, pulsa una celda para ocultarla o arrastra sobre varias; pulsa una palabra encima de la matriz para ocultar su columna. El resto de la fila se reescala para que sume 1. Con el teclado: las flechas mueven, Espacio oculta una celda, Mayús+Espacio su columna, + y − cambian el peso.",
@@ -291,7 +291,7 @@ export const messages: Messages = {
   exerciseTab: "Mientras escribes, Tab añade sangría; Escape y luego Tab sale del editor. Ctrl+Intro ejecuta el programa.",
   exerciseLoading: "Cargando Python…",
   exerciseRunning: "En ejecución…",
-  exerciseSlow: "Tarda más de {seconds} segundos, así que se ha detenido.",
+  exerciseSlow: "El programa ha tardado más de {seconds} segundos y se ha detenido.",
   exerciseEnded: "El programa termina por sí mismo, con el estado {status}.",
   exerciseLine: "Línea {line}: {error}",
   exerciseTests: "Las pruebas terminan con {error}",

@@ -288,7 +288,7 @@ export const messages: Messages = {
   exerciseStop: "停止",
   exerciseAgain: "重新开始",
   exerciseOutput: "程序的输出",
-  exerciseTab: "书写时按 Tab 缩进；先按 Esc 再按 Tab 离开编辑框。按 Ctrl+Enter 运行程序。",
+  exerciseTab: "编辑时按 Tab 缩进；先按 Esc 再按 Tab 离开编辑框。按 Ctrl+Enter 运行程序。",
   exerciseLoading: "正在加载 Python……",
   exerciseRunning: "正在运行……",
   exerciseSlow: "运行超过了 {seconds} 秒，已被停止。",
