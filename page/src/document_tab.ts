@@ -7,7 +7,7 @@ import { button, make, saveFile, setMessage, setText } from "./dom";
 import { icon } from "./icons";
 import { AUTO } from "./languages";
 import { type Key, say } from "./messages";
-import { isAborted, type Problem, RequestError, toProblem } from "./problem";
+import { isAborted, type Problem, RequestError, resultError, toProblem } from "./problem";
 import { UndoNotice } from "./undo";
 
 /** Milliseconds between two requests for the state of a document. */
@@ -162,8 +162,7 @@ class DocumentRow {
   }
 
   private showFailure({ error }: Job, { source, target }: RequestSettings): void {
-    const { code = "", message = "" } = error ?? {};
-    const response = { status: code === "internal_error" ? 500 : 400, code, message, parameter: "", retryAfter: null };
+    const response = resultError(error ?? { code: "", message: "" }, this.id);
     this.finish("documentFailed", toProblem(response, { from: source, to: target, path: "v1/documents", hasKey: true }));
   }
 

@@ -19,6 +19,8 @@ export interface ErrorResponse {
   message: string;
   parameter: string;
   retryAfter: number | null;
+  /** The number of the error in the server's log; empty if it is not known. */
+  number: string;
 }
 
 export class RequestError extends Error {
@@ -28,6 +30,36 @@ export class RequestError extends Error {
 }
 
 const MAX_WAIT = 60;
+
+/** What the server's error codes mean for requests to paths with a prefix, if it is given; the first line that fits counts. */
+const MEANINGS: ReadonlyArray<readonly [code: string, key: Key, path?: string]> = [
+  ["body_too_large", "errorGlossary", "v1/glossaries"],
+  ["busy", "errorBusy"],
+  ["damaged_file", "errorUnreadable"],
+  ["deadline_exceeded", "errorTime"],
+  ["invalid_entries", "errorGlossary"],
+  ["invalid_request", "errorGlossary", "v1/glossaries"],
+  ["invalid_text", "errorUnreadable", "v1/documents"],
+  ["invalid_text", "errorGlossary", "v1/glossaries"],
+  ["invalid_text", "errorGlossary", "v1/translate"], // errors of texts are in the results
+  ["key_missing", "errorKey"],
+  ["key_wrong", "errorKeyWrong"],
+  ["model_unavailable", "errorModel"],
+  ["not_found", "errorDocumentGone", "v1/documents/"],
+  ["not_found", "errorMemory"],
+  ["quota_exceeded", "errorDocumentQuota", "v1/documents"],
+  ["quota_exceeded", "errorGlossary", "v1/glossaries"],
+  ["quota_exceeded", "errorQuota"],
+  ["stopping", "errorBusy"],
+  ["text_too_long", "errorSentence"],
+  ["unknown_language", "errorLanguage", "v1/documents"],
+  ["unknown_language", "errorTextLanguage"],
+  ["unsupported_format", "errorFormat"],
+  ["unsupported_language", "errorPair"],
+  ["unsupported_languages", "errorPair"],
+  ["wrong_origin", "errorOrigin"],
+];
+const RETRIED: ReadonlySet<Key> = new Set<Key>(["errorBusy", "errorInternal", "errorModel", "errorServer", "errorTime"]);
 
 /** Parse the body of an error response of any of the server's APIs. */
 export function parseError(status: number, body: unknown, retryAfter: string | null): ErrorResponse {
@@ -41,7 +73,13 @@ export function parseError(status: number, body: unknown, retryAfter: string | n
     message: text(inner.message) || text(outer.error) || text(outer.detail) || `HTTP ${status}`,
     parameter: text(inner.parameter),
     retryAfter: Number.isFinite(seconds) ? Math.max(1, Math.ceil(seconds)) : null,
+    number: text(inner.request_id),
   };
+}
+
+/** Return the error response for an error that the results of a request contain. */
+export function resultError({ code, message }: { code: string; message: string }, number = ""): ErrorResponse {
+  return { status: code === "internal_error" ? 500 : 400, code, message, parameter: "", retryAfter: null, number };
 }
 
 /** Convert an error response to a problem for the reader. */
@@ -49,29 +87,36 @@ export function toProblem(
   response: ErrorResponse,
   context: { from: string; to: string; path: string; hasKey: boolean },
 ): Problem {
-  const { status, code, message, parameter, retryAfter } = response;
-  const detail = message.endsWith(".") ? message : `${message}.`;
-  const problem = (key: Key, values = {}, canRetry = false): Problem => ({ key, values, canRetry });
-  if (code === "quota_exceeded") return problem("errorOther", { detail });
-  if (status === 401 || status === 403) return problem(context.hasKey ? "errorKeyWrong" : "errorKey");
-  const isDocument = context.path.startsWith("v1/documents");
-  if (code === "unsupported_format") return problem("errorFormat");
-  if (code === "damaged_file") return problem("errorUnreadable");
-  if (isDocument && code === "invalid_text") return { ...problem("errorUnreadable"), detail };
-  if (isDocument && code === "unknown_language") return problem("errorLanguage", {}, true);
-  if (status === 413) return problem(isDocument ? "errorFileLarge" : "errorLong");
-  if (code === "model_unavailable") return problem("errorModel", {}, true);
-  if (status === 429 || (status === 503 && retryAfter !== null)) {
+  const { code, message, retryAfter, number } = response;
+  const { from, to } = context;
+  const key = meaningOf(response, context);
+  const canRetry = RETRIED.has(key);
+  if (key === "errorBusy") {
     const seconds = Math.min(MAX_WAIT, retryAfter ?? 2);
-    return { key: "errorBusy", values: { seconds }, retrySeconds: seconds, canRetry: true };
+    return { key, values: { seconds }, retrySeconds: seconds, canRetry };
   }
-  if (status === 501 && isDocument) return problem("errorDocuments");
-  if (status === 501 && context.path.startsWith("v1/glossaries")) return problem("errorGlossaries");
-  if (status === 408 || status === 504 || code === "deadline_exceeded") return problem("errorTime", {}, true);
-  if (code.startsWith("unsupported_language")) return problem("errorPair", { from: context.from, to: context.to });
-  if (parameter === "glossary" || code.includes("glossary")) return problem("errorGlossary", { detail });
-  if (status >= 500) return problem("errorServer", { detail }, true);
-  return problem("errorOther", { detail }, false);
+  const detail = message.endsWith(".") ? message : `${message}.`;
+  const values = key === "errorPair" ? { from, to } : key === "errorInternal" ? { number } : { detail };
+  return { key, values, canRetry, ...(code === "invalid_text" && key === "errorUnreadable" ? { detail } : {}) };
+}
+
+/** Return the message for an error response: by its code, or by its status, as for the responses of a proxy. */
+function meaningOf(
+  { status, code, parameter, retryAfter, number }: ErrorResponse,
+  { path, hasKey }: { path: string; hasKey: boolean },
+): Key {
+  const meaning = MEANINGS.find(([known, , prefix = ""]) => known === code && path.startsWith(prefix));
+  if (meaning) return meaning[1];
+  const isDocument = path.startsWith("v1/documents");
+  if (status === 401 || (status === 403 && !code)) return hasKey ? "errorKeyWrong" : "errorKey";
+  if (parameter === "glossary") return "errorGlossary";
+  if (status === 413) return isDocument ? "errorFileLarge" : "errorLong";
+  if (status === 429 || (status === 503 && retryAfter !== null)) return "errorBusy";
+  if (status === 501 && isDocument) return "errorDocuments";
+  if (status === 501 && path.startsWith("v1/glossaries")) return "errorGlossaries";
+  if (status === 408 || status === 504) return "errorTime";
+  if (code === "internal_error" && number) return "errorInternal";
+  return status >= 500 ? "errorServer" : "errorOther";
 }
 
 export const unreachable = (): Problem => ({ key: "errorNetwork", values: {}, canRetry: true });

@@ -12,7 +12,7 @@ import { type Key, say } from "./messages";
 import { type Doubt, doubtsOf, notesOf } from "./doubts";
 import { icon } from "./icons";
 import { Output } from "./output";
-import type { Problem } from "./problem";
+import { type Problem, resultError, toProblem } from "./problem";
 import { sentenceAt, sentencesOf } from "./sentences";
 import { SentencePanel } from "./sentence_panel";
 import { type Line, Session } from "./session";
@@ -317,10 +317,17 @@ export class TextTab implements Selection {
     this.note.prepend(make("p", {}, say(key, { language: app.nameOf(other ?? source.code) })));
   }
 
+  /** Return what to say about the error of a line. */
+  private lineProblem(error: { code: string; message: string }): string {
+    const { source, target } = this.session.settings;
+    const { key, values } = toProblem(resultError(error), { from: source, to: target, path: "", hasKey: true });
+    return say(key, this.app.withLanguageNames(values));
+  }
+
   /** Show the warnings and errors of lines. */
   private showLineNotes(lines: readonly Line[]): void {
     const notes = lines.flatMap((line) => [
-      ...(line.translation?.error ? [say("errorOther", { detail: line.translation.error.message })] : []),
+      ...(line.translation?.error ? [this.lineProblem(line.translation.error)] : []),
       ...notesOf(line.translation?.warnings ?? []).map(({ key, values }) => say(key, values)),
     ]);
     this.note.replaceChildren(...[...new Set(notes)].map((text) => make("p", {}, text)));

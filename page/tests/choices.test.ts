@@ -88,19 +88,32 @@ test("error responses become problems", () => {
   const error = (code: string, parameter = "") => ({ error: { code, message: "m", parameter } });
   assert.equal(meaning(401, null).key, "errorKey");
   assert.equal(meaning(403, null, null, true).key, "errorKeyWrong");
-  assert.equal(meaning(403, error("quota_exceeded"), null, true).key, "errorOther");
+  assert.equal(meaning(403, error("quota_exceeded"), null, true).key, "errorQuota");
+  assert.equal(meaning(403, error("wrong_origin")).key, "errorOrigin");
+  assert.equal(meaning(403, error("another_reason")).key, "errorOther");
   assert.equal(meaning(413, error("text_too_large")).key, "errorLong");
   assert.deepEqual(meaning(429, null, "7").retrySeconds, 7);
   assert.deepEqual(meaning(503, error("busy"), "1000").retrySeconds, 60);
   assert.equal(meaning(503, error("model_unavailable"), "30").retrySeconds, undefined);
   assert.deepEqual(meaning(400, error("unsupported_languages")).values, { from: "en", to: "fr" });
   assert.equal(meaning(400, error("invalid_text", "glossary")).key, "errorGlossary");
+  assert.equal(meaning(400, error("invalid_text"), null, false, "v1/translate").key, "errorGlossary");
+  assert.equal(meaning(400, error("invalid_text"), null, false, "v1/inside").key, "errorOther");
+  assert.equal(meaning(400, error("invalid_entries", "entries"), null, false, "v1/glossaries").key, "errorGlossary");
+  assert.equal(meaning(400, error("unknown_language")).key, "errorTextLanguage");
+  assert.equal(meaning(404, error("not_found"), null, false, "v1/translate").key, "errorMemory");
   assert.equal(meaning(500, "<html>").key, "errorServer");
+  const internal = { error: { code: "internal_error", message: "m", request_id: "5f" } };
+  assert.deepEqual([meaning(500, internal).key, meaning(500, internal).values], ["errorInternal", { number: "5f" }]);
+  assert.equal(meaning(500, error("busy")).retrySeconds, 2); // in a stream
   assert.equal(meaning(501, null, null, false, "v1/documents/x").key, "errorDocuments");
   const documents = "v1/documents";
   assert.equal(meaning(400, error("unsupported_format", "file"), null, false, documents).key, "errorFormat");
   assert.equal(meaning(413, error("body_too_large"), null, false, documents).key, "errorFileLarge");
   assert.equal(meaning(400, error("unknown_language", "source"), null, false, documents).key, "errorLanguage");
+  assert.equal(meaning(403, error("quota_exceeded"), null, true, documents).key, "errorDocumentQuota");
+  assert.equal(meaning(404, error("not_found"), null, false, documents).key, "errorMemory"); // or a glossary
+  assert.equal(meaning(404, error("not_found"), null, false, `${documents}/x/result`).key, "errorDocumentGone");
   const unreadable = (code: string) => meaning(400, { error: { code, message: "line 3" } }, null, false, documents);
   assert.deepEqual([unreadable("invalid_text").key, unreadable("invalid_text").detail], ["errorUnreadable", "line 3."]);
   assert.deepEqual([unreadable("damaged_file").key, unreadable("damaged_file").detail], ["errorUnreadable", undefined]);

@@ -127,6 +127,13 @@ def contents(folder: Path, condition) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+def test_error_codes_that_the_page_explains_are_those_of_the_server():
+    table = (SOURCES / "src" / "problem.ts").read_text().partition("const MEANINGS")[2].partition("];")[0]
+    codes = re.findall(r'^  \["(\w+)"', table, re.MULTILINE)
+    server = "".join(path.read_text() for path in (ROOT / "src" / "uwaga_server").rglob("*.py"))
+    assert codes == sorted(codes) and [code for code in codes if f'"{code}"' not in server] == []
+
+
 def test_committed_page_files_match_their_sources(tmp_path):
     require_npm_tools()
     subprocess.run(["node", SOURCES / "build.mjs", tmp_path], check=True, cwd=SOURCES)

@@ -406,6 +406,7 @@ def fulfil_translations(
         ),
         pytest.param(503, "model_unavailable", "cannot be loaded", marks=pytest.mark.slow),
         pytest.param(504, "deadline", "took too long", marks=pytest.mark.slow),
+        pytest.param(403, "wrong_origin", "from the address of this page", marks=pytest.mark.slow),
         pytest.param(500, "internal_error", "Server error", marks=pytest.mark.slow),
         (400, "refused", "The server refused: m."),
     ],
@@ -421,6 +422,16 @@ def test_server_errors_are_explained_until_the_next_translation(browser, server,
         page.locator("#source").fill(f"{SENTENCE} ")
         page.wait_for_selector(".line.done")
         expect(note).not_to_be_visible()
+
+
+@pytest.mark.slow
+def test_error_of_a_line_is_explained(browser, server):
+    with open_server_page(browser, server, START) as page:
+        page.wait_for_selector("#source")
+        error = {"code": "unknown_language", "message": "m"}
+        fulfil_translations(page, 200, {"translations": [{"text": "", "error": error}], "model": ""})
+        page.locator("#source").fill(SENTENCE)
+        page.get_by_text("not detected among those of this server").wait_for()
 
 
 def test_unreachable_server_is_contacted_again_on_request(browser, server, translator):
