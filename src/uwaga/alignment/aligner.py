@@ -89,7 +89,7 @@ def diagonal_prior(deviations: Floats, tension: float) -> Floats:
 
 
 def update_tension(tension: float, observed: float, shapes: Ids, counts: Ids) -> float:
-    """Return the tension after some steps of gradient ascent on the expected log-likelihood (Dyer 2013 §2.2).
+    """Update the tension by a few steps of gradient ascent on the expected log-likelihood (Dyer 2013 §2.2).
 
     Args:
         tension: current value.
@@ -122,7 +122,7 @@ MIN_PROBABILITY = 0.01
 
 @dataclass(frozen=True)
 class _Group:
-    """Sentence pairs of equal lengths.
+    """Sentence pairs with the same source length and the same target length.
 
     ``pairs`` (pairs,) are their indices; ``source`` (pairs, source + 1) and ``target`` (pairs, target) are
     word ids, with null as the first source word; ``deviations`` (target, source) are the distances from the

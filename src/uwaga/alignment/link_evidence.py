@@ -25,9 +25,9 @@ ADJACENT = ((1, 0), (-1, 0)), ((0, 1), (0, -1))
 FIRST_WEIGHTS, SECOND_WEIGHTS = 8, 11
 """Number of weights, bias included, of the first regression (besides two per head) and of the second."""
 LEXICON_WEIGHTS = 9
-"""Number of additional weights of the first regression with a lexicon."""
+"""Number of further weights of the first regression if a lexicon is used."""
 MIN_LOG_PROBABILITY = -3.0
-"""Minimum decimal logarithm of a lexicon probability, and its value for unknown words."""
+"""Minimum base-10 logarithm of a lexicon probability, which is also used for unknown words."""
 Evidence = NDArray[np.float64]
 
 
@@ -125,7 +125,7 @@ def weighted_sum(evidence: Evidence, weights: Sequence[float]) -> Evidence:
 
 
 def logistic(logits: Evidence) -> Evidence:
-    """Return the probabilities of logits."""
+    """Return the logistic function of each logit, which is a probability."""
     probabilities: Evidence = 1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0)))
     return probabilities
 

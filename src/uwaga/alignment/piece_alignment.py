@@ -166,7 +166,7 @@ def concatenate_alignments(parts: Sequence[WordAlignment]) -> WordAlignment:
 
 
 def compose_alignments(steps: Sequence[WordAlignment | None]) -> WordAlignment | None:
-    """Compose the alignments by the models of a chain; return None if an alignment is missing.
+    """Compose the alignments of the models of a chain; return None if an alignment is missing.
 
     The target words of each step must be the source words of the next.
     """

@@ -22,7 +22,7 @@ BYTE_MARKS = ("<0x", ">")
 UNKNOWN = "\ufffc"
 """Placeholder for the characters of an unknown piece, which does not occur in texts."""
 TEXT_PLACEHOLDER = -1
-"""Placeholder for the tokens of a text between special tokens."""
+"""Placeholder for the tokens of a text, between the special tokens around them."""
 MAX_CELLS = 1 << 22
 """Maximum product of the lengths of two compared strings; longer strings are aligned evenly."""
 CharacterOwners = tuple[str, list[int], list[int]]
@@ -92,7 +92,9 @@ def _locate_pieces(text: str, pieces: Sequence[str | None]) -> list[Span | None]
 
 
 def _locate_spaces(pieces: Sequence[str | None], spans: list[Span | None], end: int) -> None:
-    """Give each white-space piece an empty span before the next piece, or the overlap of its neighbours."""
+    """Give each white-space piece an empty span before the next piece or, if its neighbours overlap, their
+    overlap.
+    """
     ends, following = [0, *accumulate((0 if span is None else span[1] for span in spans), max)], end
     for index in range(len(pieces) - 1, -1, -1):
         piece, span = pieces[index], spans[index]
