@@ -124,7 +124,7 @@ CASES = {
     "an unknown format": (gguf(infos=[info(form=77)]), "'t' is stored as the unknown format 77"),
     "rows that are no blocks": (
         gguf(infos=[info(shape=(33,), form=8)]),
-        "rows of 33 numbers, which blocks of 32",
+        "rows of 33 numbers, which cannot be divided into blocks of 32",
     ),
     "alignment 0": (
         gguf([entry("general.alignment", 4, bytes(4))]),

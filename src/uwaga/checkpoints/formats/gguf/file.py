@@ -276,8 +276,8 @@ def _read_info(reader: _Reader) -> _TensorInfo:
         )
     if number_format in BLOCK_KINDS and shape[-1] % BLOCK_KINDS[number_format].size:
         raise ModelError(
-            f"{path}: tensor {quoted(name)} has rows of {shape[-1]} numbers, which blocks of "
-            f"{BLOCK_KINDS[number_format].size} ({BLOCK_KINDS[number_format].name}) cannot hold; the file is "
+            f"{path}: tensor {quoted(name)} has rows of {shape[-1]} numbers, which cannot be divided into "
+            f"blocks of {BLOCK_KINDS[number_format].size} ({BLOCK_KINDS[number_format].name}); the file is "
             "damaged"
         )
     return _TensorInfo(name, shape, number_format, offset)

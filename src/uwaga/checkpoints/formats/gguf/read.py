@@ -1,4 +1,4 @@
-"""Conversion of GGUF files to models: metadata become a decoder's settings, and tensors its weights.
+"""Conversion of GGUF files to models: the metadata become a decoder's settings, and the tensors its weights.
 
 An :class:`Architecture` contains properties of one of llama.cpp's architectures that GGUF files do not state;
 all other properties are read from the metadata. Unsupported features and unknown tensors raise an error that
