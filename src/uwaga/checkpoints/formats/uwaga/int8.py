@@ -373,7 +373,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """Return a summary of the weights with the original number of parameters, and problems with the file."""
+    """Return a summary of the weights, with the original number of parameters, and the file's problems."""
     try:
         check_layers(path, config)
         shapes = stored_shapes(config.model, *config.sizes, printable(path.parent / CONFIG))

@@ -356,7 +356,7 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """Return the size of the weights according to the file's header, and problems with the file."""
+    """Return the size of the weights according to the file's header, and the file's problems."""
     path = folder / WEIGHTS
     try:
         check_plausible(folder, config)
