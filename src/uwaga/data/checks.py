@@ -115,7 +115,7 @@ class CorpusChecks:
 
 
 def _features(texts: Sequence[bytes]) -> Floats:
-    """Return features of texts, (3, texts): log length, encoded digit counts and class of the final mark."""
+    """Return features of texts, (3, texts): log length, encoded digit counts, final punctuation class."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     codes = np.frombuffer(b"\n".join([*texts, b""]), np.uint8)
     ends = np.cumsum(lengths + 1)

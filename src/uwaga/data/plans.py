@@ -47,7 +47,7 @@ def arrange_batches(source_widths: Ids, target_widths: Ids, budget: int, strips:
 
 
 def best_strips(source_widths: Ids, target_widths: Ids, budget: int) -> int:
-    """Return the number of strips (see :func:`arrange_batches`) with the least padding for these pairs."""
+    """Return the number of strips (see :func:`arrange_batches`) that gives these pairs the least padding."""
 
     def size(strips: int) -> int:
         batches = arrange_batches(source_widths, target_widths, budget, strips)
@@ -224,7 +224,7 @@ class StoredPlan(Plan):
         return BatchRows(pairs, forms, self.source.block(pairs, forms), self.target.block(pairs))
 
     def _arrangement(self, number: int) -> tuple[Pool, list[Ids]]:
-        """Return a pool, and its batches as arrays of indices of its pairs."""
+        """Return a pool, and its batches as arrays of indices into the pool."""
         latest = self._latest  # read once: another thread may replace it
         if latest is None or latest[0] != number:
             pool = self.pool(number)
@@ -366,7 +366,7 @@ class SampledPlan(Plan):
 
 
 class SampledPool(NamedTuple):
-    """A pool, the sampled rows of its pairs, and its batches as arrays of indices of its pairs."""
+    """A pool, the sampled rows of its pairs, and its batches as arrays of indices into the pool."""
 
     pool: Pool
     source: Column
