@@ -344,7 +344,7 @@ class BeamSearch(Protocol):
 
     @property
     def running(self) -> Ids:
-        """Indices of the unfinished sentences (sentences,), in the order in which they entered."""
+        """Indices of the unfinished sentences (sentences,), in the order in which they were added."""
         ...
 
     def enter(self, memory: Memory, sentences: Sequence[NewSentence]) -> None:
@@ -355,8 +355,8 @@ class BeamSearch(Protocol):
         """Run one or more steps, until the unfinished sentences have at most ``tokens`` source tokens."""
 
     def finished(self) -> list[list[FinishedTarget]]:
-        """Return the n-best list of each sentence in the order of entry; the list of an unfinished sentence
-        is empty.
+        """Return the n-best list of each sentence, in the order in which the sentences were added; the list
+        of an unfinished sentence is empty.
         """
 
     def decided(self) -> list[DecidedToken]:

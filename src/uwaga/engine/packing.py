@@ -257,7 +257,7 @@ def _matrix(
             parts = _pack_block(block, number_format, levels, arena if is_complete else None, spread)
         except ValueError as error:
             raise ModelError(
-                f"weight {product.name!r} cannot be {number_format}: {error}; keep it in bfloat16"
+                f"weight {product.name!r} cannot be stored in {number_format}: {error}; keep it in bfloat16"
             ) from None
         if is_complete:
             arrays = parts
