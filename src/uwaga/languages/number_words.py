@@ -326,32 +326,32 @@ class _Vocabulary:
 
     @cached_property
     def number(self) -> re.Pattern[str]:
-        """A word that is a number or a part of one."""
+        """The pattern of a word that is a number or a part of a number."""
         return re.compile(rf"\b{self._number}\b")
 
     @cached_property
     def beginning(self) -> re.Pattern[str]:
-        """A number, or the beginning of a longer word that is one."""
+        """The pattern of a word that is a number, or that begins with a number."""
         return re.compile(rf"\b{self._number}")
 
     @cached_property
     def part(self) -> re.Pattern[str]:
-        """A part of a word that :attr:`number` or :attr:`beginning` matches."""
+        """The pattern of a part of a word that :attr:`number` or :attr:`beginning` matches."""
         return re.compile(self._part)
 
     @cached_property
     def other(self) -> re.Pattern[str]:
-        """The beginning of another word that may stand for a number."""
+        """The pattern of the beginning of another word that may stand for a number."""
         return re.compile(rf"\b(?:{_alternatives(self.others)})")
 
     @cached_property
     def fraction(self) -> re.Pattern[str]:
-        """A word for a fraction."""
+        """The pattern of a word for a fraction."""
         return re.compile(rf"\b(?:{FRACTIONS[self.language]})\b", re.IGNORECASE)
 
     @cached_property
     def idiom(self) -> re.Pattern[str]:
-        """A phrase whose number translations need not express."""
+        """The pattern of a phrase with a number that translations need not express."""
         return re.compile(rf"\b(?:{IDIOMS[self.language]})\b")
 
 
@@ -531,7 +531,7 @@ def has_fraction(text: str, language: str) -> bool:
 
 
 def _lower(text: str) -> str:
-    """Return a text in lower case, in which spans are those of the text."""
+    """Return a text in lower case, or unchanged if its length would change, so that spans stay valid."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else text
 

@@ -19,19 +19,19 @@ from uwaga.languages.number_words import (
 MAX_SPELLED_OUT = 12
 """Largest number in digits that is not compared, because small numbers are often spelled out."""
 MAX_IN_TIME = 60
-"""Smallest number that is not a part of a time of day."""
+"""Smallest number that cannot be a part of a time of day."""
 CLOCK = re.compile(
     r"\b(?:uhr|o['’]clock|heures?|horas?|godzin\w*)\b|\d[:h]\d\d|\d ?[ap]m\b|[ap]\. ?m\.", re.IGNORECASE
 )
 """A word or sign of a time of day."""
 TIME = re.compile(r"\d[:h]\d\d")
-"""A time of day in digits, which may be that of *five to twelve*."""
+"""A time of day in digits; the other text may have it in words, as in *five to twelve*."""
 METRIC = re.compile(
     r"\b(?:(?:(?:[cz]ent|[kq]u?il|mil|quadr|kub)\w*)?met(?:er|re|ro|r)(?:n|s|[óo]w|y|ach)?|(?:kilo|quilo)\w*|"
     r"lit(?:er|re|ro|r)(?:n|s|[óo]w|y)?|[ck]m|kg)\b|(?<=\d) ?m\b",
     re.IGNORECASE,
 )
-"""A metric unit; numbers are not compared if only one text has one, because its numbers are converted."""
+"""A metric unit; if only one of two texts has any, their numbers are not compared: they were converted."""
 NUMBER = re.compile(r"\d+(?:[.,:'’\u00a0\u202f]\d+|(?<!\d\d\d\d) \d{3}(?!\d))*")
 """A number, with any separators of thousands, decimals, or hours and minutes."""
 DIGITS = re.compile(r"\d+")
@@ -235,12 +235,13 @@ def _missing_words(text: _Text, other: _Text) -> tuple[str, ...]:
 
 
 def _has(values: Set[Value], number: NumberWords, is_time: bool = False) -> bool:
-    """Return True if the value of a number, or those of all its parts, are among values.
+    """Return True if ``values`` contains the value of a number, or the values of all its parts.
 
     Args:
         values: the values of the other text.
         number: the number.
-        is_time: whether the number may be an hour of a clock, of which the other one has 24 or 12.
+        is_time: whether the number may be an hour, which one text gives on a clock of 12 hours and the other
+            on a clock of 24 hours.
     """
     return any(
         all(
