@@ -278,7 +278,7 @@ def test_unreachable_catalogue_does_not_hide_other_catalogues(server, monkeypatc
 
 
 def test_bundled_model_cannot_be_removed(server):
-    assert "is part of uwaga and stays" in fail("remove", "bundled")
+    assert "is part of uwaga and cannot be removed" in fail("remove", "bundled")
 
 
 def test_catalogue_functions_work_as_shown_in_the_guide(server):

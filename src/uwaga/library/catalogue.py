@@ -21,11 +21,11 @@ Confirm = Callable[[CatalogueEntry], bool]
 MAX_LISTED_LANGUAGES = 12
 """Maximum number of languages in a message."""
 REMOVAL_ADVICE = {
-    "bundled": "is part of uwaga and stays",
+    "bundled": "is part of uwaga and cannot be removed",
     "package": "belongs to an installed Python package: `pip uninstall` removes it",
     "hub": "is in the Hugging Face cache: `hf cache rm` removes it",
     "argos": "belongs to Argos Translate: `argospm remove` removes it",
-    "folder": "is one of your folders",
+    "folder": "is a folder of yours, which uwaga does not remove",
 }
 """For each kind of model that uwaga does not remove, the reason and how to remove it."""
 

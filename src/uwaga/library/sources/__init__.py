@@ -26,9 +26,9 @@ DEFAULT_SOURCE = "firefox"
 
 
 def find_source(name: str | None, model: str = "") -> Source:
-    """Return the source with a name.
+    """Return the source with the given name.
 
-    If the name is None, this is the source whose prefix matches ``model`` or, without a match, the default.
+    If ``name`` is None, return the source whose prefix matches ``model`` or, without a match, the default.
     """
     if name is None:
         sources = SOURCES.values()
