@@ -1,4 +1,4 @@
-"""A queue from any thread to a coroutine."""
+"""A queue that any thread writes to and a coroutine reads from."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ Item = TypeVar("Item")
 
 
 class ThreadQueue(Generic[Item]):
-    """Items, other than None, that any thread sends to a coroutine, which iterates over them.
+    """A queue of items, other than None, which any thread can send and over which a coroutine iterates.
 
-    It is created, closed and read in an event loop.
+    The queue is created, closed and read in an event loop.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class ThreadQueue(Generic[Item]):
         self._items: asyncio.Queue[Item | None] = asyncio.Queue()
 
     def put(self, item: Item) -> None:
-        """Send an item; without effect if the event loop is closed."""
+        """Send an item; do nothing if the event loop is closed."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._items.put_nowait, item)
 
