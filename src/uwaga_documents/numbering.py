@@ -11,7 +11,7 @@ from uwaga.markup.placeholders import CONVERSION, NEXT_ARGUMENT_BRACES, NOT_NUMB
 
 @dataclass(frozen=True)
 class Numbering:
-    """The syntax for numbered arguments in a programming language, so that a text can reorder them.
+    """The syntax for numbered arguments in a programming language, which a translation can reorder.
 
     Attributes:
         argument: matches an argument without a number, with a group that ends where the number would be

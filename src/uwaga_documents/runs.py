@@ -341,7 +341,7 @@ class Children:
 
 
 def _with_format_tags(items: Sequence[_Words | Tag], base: str, formats: dict[str, str]) -> Inline:
-    """Return the words and tags as an inline, with tags around words whose format is not ``base``."""
+    """Return the words and tags as an :data:`Inline`, with tags around words whose format is not ``base``."""
     parts: list[str | Tag] = []
     current = base
     for item in items:

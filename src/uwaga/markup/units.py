@@ -236,7 +236,7 @@ def text_unit(
     Args:
         raw: the text as it appears in the document.
         inline: the text.
-        write: returns an inline written in the document's format.
+        write: returns an :data:`Inline` written in the document's format.
         inner: the pieces of the tags that contain texts, such as the title of a link, by raw tag.
         collapse_pattern: matches white space that is replaced by one space inside a text.
     """
@@ -415,5 +415,5 @@ def make_escape(raw: str, unescape: Callable[[str], str], extra: Mapping[str, st
 
 
 def make_writer(escape: Escape) -> Callable[[Inline], str]:
-    """Return a function that writes an inline with unchanged tags and escaped text."""
+    """Return a function that writes an :data:`Inline` with unchanged tags and escaped text."""
     return lambda inline: "".join(part.raw if isinstance(part, Tag) else escape(part) for part in inline)

@@ -214,7 +214,7 @@ def children(text: str, parent: Element) -> Iterator[Element]:
 
 
 def xml_inline(text: str, start: int, end: int, treatment_of: Callable[[Token, str], Treatment]) -> Inline:
-    """Return a part of a document as an inline.
+    """Return a part of a document as an :data:`Inline`.
 
     Args:
         text: the document.
@@ -262,7 +262,7 @@ def _element_tag(raw: str, treatment: str) -> Tag:
 
 
 def write_xml(inline: Inline) -> str:
-    """Return an inline as XML."""
+    """Return an :data:`Inline` as XML."""
     return make_writer(escape)(inline)
 
 

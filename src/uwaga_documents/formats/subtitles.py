@@ -237,7 +237,7 @@ def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
 
 
 def _read(raw: str, escaped: bool) -> Inline:
-    """Return the raw text of a cue as an inline, with its lines joined by spaces."""
+    """Return the raw text of a cue as an :data:`Inline`, with its lines joined by spaces."""
     parts: list[str | Tag] = []
     position = 0
     for match in TAG.finditer(raw):
@@ -314,7 +314,7 @@ def _choose_cuts(text: str, shares: Sequence[int]) -> list[int]:
 
 
 def _split(inline: Inline, cuts: Sequence[int]) -> list[Inline]:
-    """Return the parts of an inline cut at positions in its text; open tags are closed and opened again."""
+    """Cut an :data:`Inline` at positions in its text; tags open at a cut are closed and opened again."""
     pairs = match_pairs(inline)
     parts: list[list[str | Tag]] = [[]]
     open_tags: list[tuple[Tag, str | Tag]] = []
