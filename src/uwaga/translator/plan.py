@@ -89,7 +89,7 @@ def needs_no_translation(text: object, sources: Sequence[str], target: str | Non
 
 
 LAST_MODEL_OPTIONS = ("nbest", "min_length", "max_length", "start", "first", "banned")
-"""Search options that concern the final translation or its vocabulary, and so only a chain's last model."""
+"""Search options that apply only to a chain's last model: they concern the final text or its vocabulary."""
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,9 @@ class TermSentence:
         return max(0, dropped - added - (len(self.spans) - len(spans)))
 
     def _continues_after_end(self, text: str) -> bool:
-        """Return True if a text has another final mark or more sentences than the unconstrained one."""
+        """Return True if a text differs from the unconstrained translation in its final mark, or has more
+        sentences.
+        """
         text, usual = (
             without_stop(part) if self.sentence.lacks_final_punctuation else part.rstrip()
             for part in (text, self.text)
@@ -121,7 +123,7 @@ class TermSentence:
 
     @property
     def expected_tokens(self) -> int:
-        """Number of tokens of the unconstrained translation with terms; more do not improve a rank."""
+        """Expected number of tokens of a translation with the terms; more tokens do not improve its rank."""
         added = self.terms.phrases.total - sum(span is not None for span in self.spans)
         return len(self.sentence.hypotheses[0].tokens) + added
 
