@@ -166,7 +166,7 @@ def all_exercises() -> dict[str, Exercise]:
 
 
 def find_exercise(number: str, language: str = "en") -> Exercise:
-    """Return the exercise with a number, such as ``3.1``; ``language`` is the language of error messages."""
+    """Return the exercise with the given number, such as ``3.1``; error messages are in ``language``."""
     exercises = all_exercises()
     if number in exercises:
         return exercises[number]

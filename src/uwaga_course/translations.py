@@ -100,7 +100,7 @@ def untriggered_messages(exercise: CodeExercise) -> list[str]:
 
 
 def exercise_in(language: str, number: str) -> Exercise:
-    """Return the exercise with a number in a language of the course."""
+    """Return the exercise with the given number in a language of the course."""
     exercise = find_exercise(number, language)
     if language == "en":
         return exercise
