@@ -153,7 +153,7 @@ def import_(
     in_order: InOrder = None,
     translation: Translation = None,
 ) -> None:
-    """Add the pairs in the given files to a memory; if it is interrupted, the unfinished file adds none.
+    """Add the pairs in the given files to a memory; an interrupted import adds no pairs of the current file.
 
     Pairs that are already in the memory with the same context are not added again. The number of pairs
     skipped for each reason is printed.
