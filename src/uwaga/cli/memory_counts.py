@@ -39,6 +39,6 @@ class MemoryCounts:
 
 
 def print_memory_note(memory: MemoryArgument) -> None:
-    """Print the note about the file that a temporary memory was read from, if there is one."""
+    """Print the note, if any, about the file that a temporary memory was read from."""
     if note := getattr(memory, "note", ""):
         typer.echo(f"memory: {note}", err=True)

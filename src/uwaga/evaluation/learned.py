@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from uwaga.errors import DataError, MissingExtraError, ModelError, reason
 
 MODEL = "Unbabel/wmt22-comet-da"
-"""The model that most recent papers report."""
+"""The model with which most recent papers report scores."""
 
 
 class CometScores(NamedTuple):

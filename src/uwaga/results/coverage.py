@@ -9,7 +9,7 @@ from uwaga.results.translation import Coverage
 
 
 def combine_coverage(parts: Iterable[Coverage | None], starts: Sequence[int] = ()) -> Coverage | None:
-    """Return the concatenated coverage of the parts whose coverage is known; None if it is known of no part.
+    """Return the concatenated coverage of the parts whose coverage is known; None if there are none.
 
     Args:
         parts: the coverage of each part; None for a part that is not compared, such as one from a memory.

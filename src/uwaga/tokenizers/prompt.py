@@ -158,7 +158,7 @@ def choose_prompt(names: Iterable[str]) -> TranslationPrompt:
 
 
 def find_prompt(name: str) -> TranslationPrompt:
-    """Return the prompt with a name, or the prompt of chat models if there is none."""
+    """Return the prompt with the given name, or the prompt of chat models if there is none."""
     return next((prompt for prompt in PROMPTS if prompt.name == name), PROMPTS[-1])
 
 

@@ -110,7 +110,7 @@ def check_unchanged(path: Path, before: dict[str, Any], settings: Settings) -> N
 
 
 def check_subword_models(run: Path, settings: Settings) -> None:
-    """Raise SettingsError if the subword models of a run were trained with other settings than the run's.
+    """Raise SettingsError if the subword models of a run were trained with settings other than the run's.
 
     This check is for runs without checkpoints, which would otherwise silently use models that contradict
     their settings.
