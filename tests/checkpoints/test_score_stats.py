@@ -21,7 +21,7 @@ from uwaga.training.validation import validate
 from uwaga.translator import Model, Translator
 
 
-def test_score_stats_are_stored_and_optional_in_older_folders(tmp_path):
+def test_score_stats_are_stored_and_may_be_missing_from_older_folders(tmp_path):
     score_stats = ScoreStats(mean=-0.5, low=-1.5, sentences=200)
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)

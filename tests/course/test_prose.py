@@ -553,12 +553,12 @@ def test_errors_found_by_an_earlier_review_are_detected(error, file, right, wron
 def test_test_that_does_not_check_its_claim_is_detected(monkeypatch):
     """Error E16 of the review was a test that checked only that the weights of a row sum to one."""
 
-    def test_only_sums(translator):
+    def test_rows_of_attention_sum_to_one(translator):
         weights = translator.translate("The man reads the letter.", attention=True).attention
         assert weights.sum(axis=1) == pytest.approx(1, abs=1e-5)
 
     file, _, name = WEIGHTS_TEST.partition("::")
-    monkeypatch.setattr(import_test_file(file), name, test_only_sums)
+    monkeypatch.setattr(import_test_file(file), name, test_rows_of_attention_sum_to_one)
     wrong = claims_without_test((ROOT / "docs/mechanisms/tutorials.md").read_text(encoding="utf-8"))
     assert [fault.partition(":")[0] for fault in wrong] == [
         "weights show what was looked at, not what was used"

@@ -74,7 +74,7 @@ def values(text: str, language: str) -> list[int]:
 
 
 @given(st.integers(2, 10**12 - 1) | st.integers(2, 2000))
-def test_spelled_number_has_its_value(value):
+def test_number_in_words_has_its_value(value):
     for language, spell in (("en", english), ("de", german), ("fr", french)):
         text = f"x {spell(value)}, y"
         [number] = find_numbers(text, language)
@@ -82,7 +82,7 @@ def test_spelled_number_has_its_value(value):
 
 
 @pytest.mark.parametrize("language", NUMBER_WORDS)
-def test_each_number_word_has_one_value_alone(language):
+def test_single_number_word_has_exactly_one_value(language):
     for line in NUMBER_WORDS[language].strip().splitlines():
         value, *words = line.split("|")[0].split()
         for word in words:
@@ -110,7 +110,7 @@ def test_each_number_word_has_one_value_alone(language):
         ("xx", "two zwei deux", []),
     ],
 )
-def test_numbers_are_formed_from_words(language, text, expected):
+def test_successive_number_words_form_one_number(language, text, expected):
     assert values(text, language) == expected
 
 
@@ -127,11 +127,11 @@ def test_numbers_are_formed_from_words(language, text, expected):
         ("fr", "un vélo neuf"),
     ],
 )
-def test_words_with_other_meanings_are_not_certain(language, text):
+def test_number_words_in_idioms_and_ordinals_are_uncertain(language, text):
     assert not any(number.is_certain for number in find_numbers(text, language))
 
 
-def test_numbers_are_certain_where_the_same_words_are_no_idiom():
+def test_number_words_outside_idioms_are_certain():
     for text in ("in two days", "nine clouds", "twenty-two", "two hundred"):
         assert all(number.is_certain for number in find_numbers(text, "en"))
 

@@ -185,7 +185,7 @@ def test_each_sentence_of_a_text_is_looked_up(translator, path, text):
     assert used(result) == [("verbatim", "letters")] * text.count("{}")
 
 
-def test_sentence_from_memory_takes_nothing_from_the_other_sentences(translator, path):
+def test_sentence_from_memory_does_not_change_results_of_other_sentences(translator, path):
     others = ["The man carries near and school small garden large sees.", "The bank refused the spring loan."]
     options = {"coverage": "unaligned", "alignment": True}
     results = translator.translate(others, **options)

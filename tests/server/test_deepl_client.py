@@ -321,7 +321,7 @@ def test_glossary_without_dictionaries_can_be_created_and_extended(client, serve
     assert client.get_multilingual_glossary_entries(glossary_id, "EN", "DE").dictionaries[0].entries
 
 
-def test_v3_languages_are_listed_for_a_required_resource(server: RunningServer):
+def test_v3_languages_are_listed_by_resource_which_is_required(server: RunningServer):
     def listed(**parameters: str) -> httpx.Response:
         return httpx.get(f"{server.url}/v3/languages", params=parameters)
 

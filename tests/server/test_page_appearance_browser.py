@@ -59,7 +59,7 @@ def test_language_setting_persists_and_changing_it_preserves_the_text(browser, s
         expect(page.get_by_role("tab", name="历史")).to_be_visible()
 
 
-def test_page_is_in_english_with_its_theme_until_its_language_arrives(browser, server):
+def test_page_is_in_english_and_has_its_theme_until_the_messages_are_loaded(browser, server):
     held = []
     with open_server_page(browser, server, START, locale="pl-PL") as page:
         page.locator("header button").click()

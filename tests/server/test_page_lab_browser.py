@@ -56,7 +56,7 @@ def open_lab(page):
     return page.locator("uwaga-lab")
 
 
-def test_edges_of_the_search_tree_show_where_it_goes_on(page):
+def test_edges_of_the_search_tree_show_that_it_continues_beyond_them(page):
     translate_text(page, "I want to buy a small red car tomorrow, and she wants to buy a big house.")
     open_lab(page).get_by_role("tab", name="Choose words").click()
     tree = page.locator(".lab-whole")

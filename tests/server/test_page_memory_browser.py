@@ -110,7 +110,7 @@ def test_corrected_sentence_can_be_stored_by_keyboard(browser, empty_server):
         assert translate_text(page, "The weather is nice today.") == corrected
 
 
-def test_remembering_a_sentence_does_not_take_the_focus_from_a_reader_who_types(browser, empty_server):
+def test_remembering_a_sentence_does_not_take_the_focus_from_a_user_who_types(browser, empty_server):
     with open_server_page(browser, empty_server, START) as page:
         page.wait_for_selector("#source")
         translate_text(page, "He sleeps.")
@@ -124,7 +124,7 @@ def test_remembering_a_sentence_does_not_take_the_focus_from_a_reader_who_types(
         expect(page.locator("#source")).to_be_focused()
 
 
-def test_sentence_from_memory_does_not_remove_doubts_about_others(page):
+def test_sentence_from_memory_does_not_unmark_doubtful_words_of_other_sentences(page):
     doubtful = "The bank refused the spring loan because the crane broke."
     omitting = "The man carries near and school small garden large sees."
 

@@ -194,7 +194,7 @@ def test_document_dropped_on_the_page_is_translated(page):
     expect(page.locator(".drop")).not_to_have_class(over)
 
 
-def test_documents_that_cannot_be_translated_are_explained_in_the_language_of_the_page(browser, server):
+def test_errors_in_documents_are_explained_in_the_language_of_the_page(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",), locale="de-DE") as page:
         page.wait_for_selector("#source")
         tab(page, "Dokument")
@@ -248,7 +248,7 @@ def add_pair(page, source: str, target: str) -> None:
 
 
 @pytest.mark.slow
-def test_glossary_is_applied_stored_and_switched_off(page, translator, tmp_path):
+def test_glossary_is_applied_and_stored_until_it_is_switched_off(page, translator, tmp_path):
     plain = translate_text(page, SENTENCE)
     tab(page, "Glossary")
     expect(page.get_by_text("from English to German")).to_be_visible()
@@ -270,7 +270,7 @@ def test_glossary_is_applied_stored_and_switched_off(page, translator, tmp_path)
     assert translate_text(page, SENTENCE) == plain
 
 
-def test_pair_with_one_side_is_reported_as_an_error(page):
+def test_glossary_pair_with_an_empty_field_is_reported(page):
     tab(page, "Glossary")
     note = page.locator("#tabGlossary-panel .note[role=alert]")
     for source, target, label in (("", "Wagen", "Word or phrase"), ("car", "", "Its translation")):
@@ -291,7 +291,7 @@ REMOVALS = (
 
 
 @pytest.mark.parametrize(("name", "tab_name", "selector"), REMOVALS)
-def test_removal_is_undone_until_the_next_action(page, name, tab_name, selector):
+def test_removal_can_be_undone_until_the_next_action(page, name, tab_name, selector):
     pairs = [["car", "Auto"], ["red", "rot"]]
     entry = {"time": 1, "source": "en", "target": "de", "text": "a", "translation": "b", "choices": []}
     before = [entry, entry | {"text": "c"}] if name == "history" else pairs

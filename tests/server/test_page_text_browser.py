@@ -283,7 +283,7 @@ def test_translation_continues_after_typed_words(page, translator):
     wait_for_translation(page, translator.translate(SENTENCE, prefix="Ich werde").text)
 
 
-def test_typed_words_have_alternatives_only_after_words_of_the_model(page):
+def test_only_the_first_of_several_typed_words_has_alternatives(page):
     before = translate_text(page, SENTENCE)
     word(page, "möchte").click()
     page.wait_for_selector(".menu .choice")
@@ -415,7 +415,7 @@ def doubts(page, sentence: int) -> list[tuple[str, str]]:
     return words.evaluate_all("words => words.map((word) => [word.textContent, word.title])")
 
 
-def test_confirmed_sentence_does_not_remove_doubts_about_others(page):
+def test_confirmed_sentence_does_not_unmark_doubtful_words_of_other_sentences(page):
     translate_text(page, f"{DOUBTFUL} {OMITTING}")
     expected = [doubts(page, number) for number in range(2)]
     assert all(expected)
@@ -611,7 +611,7 @@ def test_menu_of_a_word_closes_when_its_line_changes(page):
     expect(page.locator(".word").first).to_be_focused()
 
 
-def test_sentence_is_confirmed_also_if_another_one_is_selected_meanwhile(page):
+def test_sentence_is_confirmed_even_if_another_one_is_selected_meanwhile(page):
     first, second = translate_text(page, "It is late.\nHe sleeps.").split("\n")
     word(page, first.split()[0]).focus()
     expect(page.locator(".others h2")).to_contain_text("It is late.")
@@ -626,7 +626,7 @@ def test_sentence_is_confirmed_also_if_another_one_is_selected_meanwhile(page):
     expect(page.get_by_role("button", name="Confirm")).to_be_enabled()
 
 
-def test_updated_list_keeps_the_focus(page):
+def test_list_of_doubts_keeps_the_focus_when_it_is_updated(page):
     translate_text(page, DOUBTFUL)
     check = page.locator(".checks .choice").nth(1)
     check.focus()
@@ -659,7 +659,7 @@ def test_languages_are_detected_selected_and_swapped(browser, server):
         expect_languages(page, "en", "ar")
 
 
-def test_text_in_another_language_than_the_selected_one_is_reported(page):
+def test_text_in_a_language_other_than_the_selected_one_is_reported(page):
     note = page.locator(".note").first
     for text, expected in (
         ("Guten Tag, wie geht es Ihnen heute?", "This looks like German: choose German under “From”."),
@@ -720,7 +720,7 @@ def test_progress_of_a_long_line_grows_with_its_sentences(page):
     assert translated["text"] == [line] and translated["progress"] is True
 
 
-def test_long_text_is_read_as_seldom_as_a_short_one(page):
+def test_long_text_is_read_from_its_field_no_more_often_than_a_short_one(page):
     reads = page.evaluate(
         """() => [10, 300].map((lines) => {
           const box = document.querySelector('#source');
@@ -738,7 +738,7 @@ def test_long_text_is_read_as_seldom_as_a_short_one(page):
 
 
 @pytest.mark.slow
-def test_demonstration_note_is_shown_only_for_its_languages(page):
+def test_demonstration_note_is_shown_only_for_the_languages_of_the_bundled_model(page):
     expect(page.locator(".demonstration")).to_be_visible()
     page.locator("#to").select_option("ar")
     expect(page.locator(".demonstration")).not_to_be_visible()
@@ -809,7 +809,7 @@ def test_buttons_are_disabled_and_the_hint_is_shown_without_a_text(page):
         expect(page.locator(".hint")).to_be_visible(visible=not text.strip())
 
 
-def test_sentence_at_the_caret_of_the_source_is_selected(page):
+def test_sentence_at_the_caret_in_the_source_is_selected(page):
     translate_text(page, THREE_SENTENCES)
     source, title = page.locator("#source"), page.locator(".others h2")
     expect(title).to_have_text("“It is not expensive.”")

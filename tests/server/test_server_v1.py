@@ -255,7 +255,7 @@ def test_languages_are_detected_and_models_listed(server: RunningServer):
     }
 
 
-def test_concurrent_clients_get_their_translations(server: RunningServer, translator: uwaga.Translator):
+def test_concurrent_clients_get_their_own_translations(server: RunningServer, translator: uwaga.Translator):
     sentences = [f"{number} men and {number + 1} dogs are in the park." for number in range(40)]
     expected = [translation.text for translation in translator.translate(sentences)]
 

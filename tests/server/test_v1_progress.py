@@ -74,6 +74,6 @@ def test_failed_translation_with_progress_is_not_charged(tmp_path):
     ("body", "status", "code"),
     [({"target": "tlh"}, 400, "unsupported_language"), ({"target": "de", "stream": True}, 400, "no_stream")],
 )
-def test_errors_before_the_first_event_have_their_own_status(server, body, status, code):
+def test_error_before_the_first_event_sets_the_response_status(server, body, status, code):
     response = httpx.post(f"{server.url}{URL}", json={"text": "Hello.", "progress": True} | body)
     assert (response.status_code, response.json()["error"]["code"]) == (status, code)

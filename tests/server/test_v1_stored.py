@@ -113,7 +113,7 @@ def test_untranslated_texts_of_documents_are_counted_by_reason(clients: list[htt
     assert (status["of"], status["untranslated"]) == (1, {"code and forms": 1})
 
 
-def test_damaged_documents_are_told_from_those_with_invalid_texts(clients: list[httpx.Client]):
+def test_damaged_documents_are_distinguished_from_documents_with_invalid_texts(clients: list[httpx.Client]):
     for name, content, code in (("a.docx", "no archive", "damaged_file"), ("a.json", "{no", "invalid_text")):
         created = clients[0].post("/v1/documents", data={"target": "de"}, files={"file": (name, content)})
         status = wait_until_ended(clients[0], f"/v1/documents/{created.json()['id']}")

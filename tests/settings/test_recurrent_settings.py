@@ -111,7 +111,7 @@ def test_invalid_model_settings_are_rejected(model: Any, message: str) -> None:
         settings(model)
 
 
-def test_fixed_settings_differ_between_all_presets() -> None:
+def test_no_two_presets_have_the_same_fixed_settings() -> None:
     prints = {str(fixed_settings(settings(name))) for name in ("transformer", *PRESETS)}
     assert len(prints) == 1 + len(PRESETS)
 

@@ -24,7 +24,7 @@ def test_language_of_a_sentence_is_detected(language):
     assert detected.language == language and 0.5 < detected.probability <= 1
 
 
-def test_language_is_detected_whatever_the_form_of_its_code(monkeypatch):
+def test_is_detected_accepts_language_codes_of_all_styles(monkeypatch):
     codes = ("de", "de_AT", "deu_Latn", "csb", "not a language", "")
     assert [is_detected(code) for code in codes] == [True, True, True, False, False, False]
 

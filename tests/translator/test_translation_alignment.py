@@ -223,7 +223,7 @@ def test_unsupported_alignment_requests_are_rejected(bundled):
         Translator(Model(without_attention, JOINT, JOINT, tiny.SEARCH)).translate("a cat", alignment=True)
 
 
-def test_alignment_is_the_same_if_sentences_are_encoded_again(bundled, monkeypatch):
+def test_encoding_sentences_again_does_not_change_the_alignment(bundled, monkeypatch):
     expected = [
         translation.alignment for translation in bundled["float32"].translate(TEXTS * 3, alignment=True)
     ]
@@ -235,7 +235,7 @@ def test_alignment_is_the_same_if_sentences_are_encoded_again(bundled, monkeypat
 
 
 @pytest.mark.parametrize("options", [{"alignment": True}, {"coverage": "unaligned"}, {"attention": "all"}])
-def test_alignment_coverage_and_attention_do_not_encode_sources_again(bundled, monkeypatch, options):
+def test_alignment_coverage_and_attention_encode_each_source_only_once(bundled, monkeypatch, options):
     encoded, encode = [], engine_model.RecordingModel._call_encoder
 
     def recording_encoder(model, sources, core):

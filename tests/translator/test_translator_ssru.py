@@ -102,7 +102,7 @@ def test_M26_M35_ssru_and_aan_models_form_ensembles_with_transformers(folder, tm
     assert [translation.tokens for translation in ensemble] == [translation.tokens for translation in single]
 
 
-def test_M26_M35_description_counts_the_parameters(folder):
+def test_M26_M35_description_states_the_number_of_parameters(folder):
     description = describe(folder)
     loaded = uwaga.load(folder, engine="torch", device="cpu").decoder
     distinct = {id(weight): weight.numel() for weight in loaded.parameters()}
