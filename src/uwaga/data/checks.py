@@ -100,7 +100,7 @@ class CorpusChecks:
         shorter, longer = sides[::shift]
         return [
             f"{' + '.join(self.files)}: shifted by one line from about line {line} on: line n of {shorter} "
-            f"matches line n+1 of {longer}; delete the extra line of {longer} or restore the missing one of "
+            f"matches line n+1 of {longer}; delete the extra line of {longer} or restore the missing line of "
             f"{shorter}"
         ]
 

@@ -16,7 +16,7 @@ from uwaga.settings import CorpusSettings
 Cells = tuple[bytes | str, ...]
 """Source, target and further references, as text or undecoded UTF-8."""
 NumberedRow = tuple[int, Cells | Fault]
-"""The number of a row in its file, counted from 1, and the row's cells, or its fault if it is unusable."""
+"""The number of a row in its file, counted from 1, and its cells or the fault that makes it unusable."""
 DEFAULT_COLUMNS = ("source", "target")
 BREAKS_AND_TABS = re.compile(r"[\t\r\n]+")
 """Characters that a sentence in a line of TSV cannot contain."""
