@@ -1,7 +1,7 @@
 """Syntax of Markdown dialects that CommonMark reads as text: admonitions, template tags, MDX imports.
 
-It is hidden from the parser: a line without text becomes a blank line, and the indented content of an
-admonition is moved to the left. The lines keep their numbers, so that texts are found in the document.
+This syntax is hidden from the parser: a line without text becomes a blank line, and the indented content of
+an admonition is moved to the left. The lines keep their numbers, so that texts are found in the document.
 """
 
 from __future__ import annotations

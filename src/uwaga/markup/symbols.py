@@ -31,7 +31,7 @@ SYMBOL_NEIGHBOURS = WORD_STARTS + ".,:;!?\"'()"
 MAX_SYMBOL_PIECES = 8
 """Maximum number of pieces of a symbol."""
 MAX_ATTEMPTS = 4
-"""Maximum number of attempts to choose symbols; they alternate between names and numbers."""
+"""Maximum number of attempts to choose symbols; attempts alternate between names and numbers."""
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ def trim(inline: Inline) -> tuple[str, Inline, str]:
 
 
 def split_ends(inline: Inline) -> tuple[Inline, Inline, Inline]:
-    """Split a text into its leading part, the text itself, and its trailing part.
+    """Return the parts of a text: what precedes its words, the words with their tags, and what follows them.
 
     White space, void tags and pairs of tags around the complete text are split off.
     """

@@ -71,7 +71,7 @@ class XmlOutline:
         non_splitting: Iterable[str] = (),
         lines: bool = True,
     ) -> XmlOutline:
-        """Return an outline for names in any iterable."""
+        """Create an outline from iterables of element names."""
         return cls(detect, frozenset(splitting), frozenset(non_splitting), lines)
 
 
