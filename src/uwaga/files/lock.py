@@ -212,7 +212,7 @@ def _start_time(pid: int) -> str:
 
 
 def process_exists(pid: int) -> bool:
-    """Return whether a process of this machine is running; True if unknown."""
+    """Return whether a process is running on this machine; True if unknown."""
     if os.name == "nt":  # on Windows, os.kill(pid, 0) ends the process
         return True
     try:

@@ -259,7 +259,7 @@ def _without_zip64(extra: bytes) -> bytes:
 
 
 class _BoundedFile(io.BufferedIOBase):
-    """A file that limits the bytes of a read, because :mod:`zipfile` reads the directory in one call."""
+    """A file that limits the size of a read, because :mod:`zipfile` reads the directory in one call."""
 
     def __init__(self, file: BinaryIO, max_bytes: int) -> None:
         self._file = file
