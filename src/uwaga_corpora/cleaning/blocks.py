@@ -37,7 +37,7 @@ FAULTS: tuple[Fault, ...] = (
     "empty target",
     "NUL character",
 )
-"""Reasons why a line is not a pair, as in training; verdict ``n + 1`` means the fault of index ``n``."""
+"""Reasons why a line is not a pair, as in training; verdict ``n + 1`` means the fault with index ``n``."""
 RawLine = bytes | Fault | None
 """A line, the fault of a line, or None if the line is too long."""
 Verdicts = NDArray[np.int16]

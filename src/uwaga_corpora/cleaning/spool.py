@@ -67,7 +67,7 @@ class Spool:
     def best(self, share: float) -> Iterator[tuple[LineBlock, Verdicts, Mask]]:
         """Yield the blocks in order, with the mask (pairs,) of scored pairs that are not in the best share.
 
-        Of pairs with equal scores the first are kept.
+        Of pairs with equal scores, the first are kept.
         """
         count = round(share * self._pairs)
         limit, equals = self._threshold(count)

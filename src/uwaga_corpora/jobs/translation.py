@@ -227,7 +227,7 @@ class TranslationSpec:
 class WorkerFingerprint(NamedTuple):
     """A worker's version of uwaga, and the SHA-256 of its models and files.
 
-    All workers of a job must agree in all but ``location``, which is for messages.
+    These must be equal for all workers of a job; only ``location``, which is for messages, may differ.
     """
 
     uwaga: str
@@ -245,7 +245,8 @@ class WorkerFingerprint(NamedTuple):
         """Check that another worker would translate identically.
 
         Raises:
-            ModelError: its version of uwaga, its models or its files differ; the message says where it runs.
+            ModelError: the other worker's version of uwaga, models or files differ; the message says where
+                that worker runs.
         """
         if other.uwaga != self.uwaga:
             raise ModelError(
@@ -281,7 +282,7 @@ def worker_fingerprint(spec: TranslationSpec) -> WorkerFingerprint:
 class WorkerLostError(Exception):
     """A worker ended unexpectedly: its process was killed or its node failed.
 
-    ``ready`` is True if it had loaded its models.
+    ``ready`` is True if the worker had loaded its models.
     """
 
     def __init__(self, message: str, ready: bool = False) -> None:
