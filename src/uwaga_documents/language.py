@@ -82,7 +82,8 @@ def html_in_target(text: str, options: DocumentOptions) -> str:
 def xml_in_target(text: str, options: DocumentOptions) -> str:
     """Return an XML document with the target language in its language attributes and elements.
 
-    These are ``lang`` and the corresponding attributes and elements of Word, OpenDocument and EPUB.
+    The attribute ``lang`` and the corresponding attributes and elements of Word, OpenDocument and EPUB are
+    replaced.
     """
     replace = _replacer(options)
     if ":language" in text:

@@ -33,7 +33,7 @@ METRIC = re.compile(
 )
 """A metric unit; if only one of two texts has any, their numbers are not compared: they were converted."""
 NUMBER = re.compile(r"\d+(?:[.,:'’\u00a0\u202f]\d+|(?<!\d\d\d\d) \d{3}(?!\d))*")
-"""A number, with any separators of thousands, decimals, or hours and minutes."""
+"""A number, with its thousands separators, its decimals or its minutes, if any."""
 DIGITS = re.compile(r"\d+")
 SEPARATOR = re.compile(r"\D")
 THOUSANDS = re.compile(r"\d{1,3}(?:\D\d{2,3})*\D\d{3}")

@@ -100,7 +100,7 @@ def split_sentences(line: str, language: str) -> list[str]:
 def _end_pattern(marks: str) -> re.Pattern[str]:
     """Return the pattern of the end of a sentence: UAX #29's SATerm with further ``marks``, Close and Sp.
 
-    It also matches bullets.
+    The pattern also matches bullets.
     """
     all_marks = SPACED_MARKS + UNSPACED_MARKS + marks
     return re.compile(

@@ -25,7 +25,7 @@ MIN_REPETITIONS, MIN_REPEATED_TOKENS = 4, 12
 LOOP_RUNS = [
     max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period for period in range(1, MAX_PERIOD + 1)
 ]
-"""Minimum number of successive tokens in a loop that equal the token one period before, for each period."""
+"""For each period, the minimum number of successive tokens in a loop that equal the token a period before."""
 MIN_LOOP_RUN = min(LOOP_RUNS)
 """Minimum number of such tokens in any loop."""
 

@@ -67,7 +67,7 @@ class _GatedLayer(nn.Module):
     def bias_only(self, rows: int, time: int) -> Tensor:
         """Return the input bias, expanded to (rows, time, gates * units).
 
-        It is the ``projected`` argument of :meth:`input_product` if no inputs are known in advance.
+        The result is the ``projected`` argument of :meth:`input_product` if no inputs are known in advance.
         """
         return self.weights.input_bias.expand(rows, time, -1)
 

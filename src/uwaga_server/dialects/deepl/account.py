@@ -78,10 +78,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
 }
 """The supported features of each resource."""
 ONE_SIDED_FEATURES = {"tag_handling": ("target",), "auto_detection": ("source",)}
-"""For each feature that only the source or only the target language must support, which of the two.
-
-Both languages must support all other features.
-"""
+"""The side that must support a feature, ``source`` or ``target``; both sides must support other features."""
 
 
 class LanguagesParameters(Parameters):
