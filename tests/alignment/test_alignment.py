@@ -76,7 +76,7 @@ def test_pairs_without_words_have_no_links() -> None:
 
 
 @given(LINKS, LINKS)
-def test_symmetrised_links_contain_intersection_and_are_within_union(first, second) -> None:
+def test_symmetrised_links_contain_the_intersection_and_are_within_the_union(first, second) -> None:
     links = grow_diagonal(first, second)
     assert first & second <= links <= first | second
     assert grow_diagonal(first, first) == first

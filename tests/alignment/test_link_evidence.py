@@ -44,7 +44,7 @@ def test_word_maps_average_target_pieces_and_sum_source_pieces():
 
 
 @pytest.mark.parametrize("heads", [1, 3])
-def test_number_of_features_equals_number_of_weights(heads):
+def test_number_of_features_equals_the_number_of_weights(heads):
     maps = random_maps(heads)
     first = first_evidence(maps, SOURCE, TARGET)
     assert first.shape == (4, 5, 2 * heads + FIRST_WEIGHTS - 1)
@@ -81,7 +81,7 @@ def test_lexicon_features_contain_translation_probabilities():
     assert (lexical[..., 5:] <= 0).all() and not lexical[1, 1, 5:].any()
 
 
-def test_lexicon_survives_json_round_trip():
+def test_lexicon_survives_a_json_round_trip():
     assert WordLexicon.model_validate_json(LEXICON.model_dump_json()).translations == {
         "see": {"sie": (0.8, 0.6)},
         "a": {"hun": (0.01, 0.0)},

@@ -233,7 +233,7 @@ def test_words_are_linked_by_their_largest_attention_weights():
     assert align_words([empty], [], []).links == ()
 
 
-def test_composed_alignments_link_source_to_final_target():
+def test_composed_alignments_link_the_source_to_the_final_target():
     first = WordAlignment(((0, 1), (2, 3)), ((0, 1), (2, 3), (4, 5)), ((0, 1), (1, 0), (1, 2)))
     second = WordAlignment(first.target, ((0, 4),), ((1, 0), (2, 0)))
     assert compose_alignments([first, second]) == WordAlignment(first.source, second.target, ((0, 0), (1, 0)))

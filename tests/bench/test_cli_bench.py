@@ -29,7 +29,7 @@ def report(tmp_path_factory):
     return path
 
 
-def test_json_report_survives_round_trip(report):
+def test_json_report_survives_a_round_trip(report):
     values = json.loads(report.read_text())
     assert values["format"] == "uwaga bench" and values["version"] == 1
     assert read_report(report).to_json() == report.read_text().rstrip("\n")

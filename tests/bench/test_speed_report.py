@@ -104,7 +104,7 @@ def error_message(path, content):
     return message
 
 
-def test_report_survives_json_round_trip(path):
+def test_report_survives_a_json_round_trip(path):
     report = Report.model_validate(REPORT)
     assert json.loads(report.to_json()) == REPORT
     path.write_text(report.to_json())

@@ -100,7 +100,7 @@ def test_bundled_model_is_small_and_credits_its_data_sources() -> None:
     assert "CC BY 2.0" in card and "tatoeba.org" in card and "manythings.org" in card
 
 
-def test_M1_word_with_low_attention_weight_can_change_the_translation(translator: Translator) -> None:
+def test_M1_word_with_a_low_attention_weight_can_change_the_translation(translator: Translator) -> None:
     """The weight of *letter* for *den* is below 0.01, yet replacing this noun changes the article."""
     text, target = "The man reads the letter.", "Der Mann liest den Brief."
     found = translator.translate(text, attention=True)

@@ -58,7 +58,7 @@ def test_local_folder_takes_precedence_over_hub(tmp_path, monkeypatch, cache):
     assert cache[1] == []
 
 
-def test_cached_model_loads_without_network(cache):
+def test_cached_model_loads_without_a_network(cache):
     cache_folder, requests = cache
     folder = snapshot(cache_folder, "me", "en-de")
     save(folder)
@@ -117,7 +117,7 @@ EXPECTED_WARNINGS = {
 
 
 @pytest.mark.parametrize("front_matter", EXPECTED_WARNINGS)
-def test_restrictive_licence_is_logged_before_download(front_matter, tmp_path, monkeypatch, caplog):
+def test_restrictive_licence_is_logged_before_the_download(front_matter, tmp_path, monkeypatch, caplog):
     events, cache_folder = [], tmp_path / "cache"
 
     def download(name, *, allow_patterns, local_files_only=False):

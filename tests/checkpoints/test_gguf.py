@@ -42,7 +42,7 @@ def same_bits(left, right):
 
 @pytest.mark.parametrize("number", BLOCK_KINDS)
 @given(data=st.data())
-def test_dequantised_blocks_match_gguf_package(number, data):
+def test_dequantised_blocks_match_the_gguf_package(number, data):
     kind = BLOCK_KINDS[number]
     assert (GGMLQuantizationType(number).name, GGML_QUANT_SIZES[number]) == (
         kind.name,
@@ -152,7 +152,9 @@ def test_logits_match_transformers(tmp_path, case):
 
 
 @pytest.mark.parametrize(("case", "layers", "scale"), [("gemma2", 46, 0.25), ("gemma3", 62, 0.25)])
-def test_score_scale_of_the_largest_gemma_models_depends_on_width_and_heads(tmp_path, case, layers, scale):
+def test_score_scale_of_the_largest_gemma_models_depends_on_the_width_and_the_heads(
+    tmp_path, case, layers, scale
+):
     """The model is identified only by its number of layers; its heads are wider than width / heads."""
     model = gguf_files.peer(case)
     empty = np.zeros((1, 1), np.float32)

@@ -112,7 +112,7 @@ def sentencepieces(request, tmp_path_factory):
 
 
 @given(text=ANY_TEXT)
-def test_sentencepiece_ids_match_original_model(sentencepieces, text):
+def test_sentencepiece_ids_match_the_original_model(sentencepieces, text):
     tokeniser, model = sentencepieces
     text = re.sub(r"</?s>|<unk>", "", text).replace("\0", "")
     assert tokeniser.encode(text) == model.encode(text)
@@ -189,7 +189,7 @@ def byte_levels(request, tmp_path_factory):
 
 
 @given(text=ANY_TEXT)
-def test_byte_level_bpe_ids_match_original_model(byte_levels, text):
+def test_byte_level_bpe_ids_match_the_original_model(byte_levels, text):
     tokeniser, model = byte_levels
     expected = model.encode(text, add_special_tokens=False).ids
     assert tokeniser.encode(text) == expected
@@ -204,7 +204,7 @@ def test_byte_level_bpe_does_not_split_special_or_added_tokens(byte_levels):
 
 
 @pytest.mark.parametrize("name", PRE_TOKENISERS)
-def test_texts_survive_round_trip_with_each_pre_tokeniser(tmp_path, name):
+def test_texts_survive_a_round_trip_with_each_pre_tokeniser(tmp_path, name):
     _, metadata = byte_level(name)
     tokeniser = read(tmp_path / "m.gguf", **metadata)
     for text in SAMPLE:
@@ -277,7 +277,7 @@ def test_vocabulary_that_does_not_fit_the_weights_is_rejected(tmp_path):
         read_gguf(gguf_files.write(tmp_path / "m.gguf", tensors=tensors))
 
 
-def test_byte_level_bpe_requires_tokenizers_library(tmp_path, monkeypatch):
+def test_byte_level_bpe_requires_the_tokenizers_library(tmp_path, monkeypatch):
     _, metadata = byte_level("smollm")
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(MissingExtraError, match=r"needs `tokenizers`; `pip install 'uwaga\[train\]'`"):

@@ -397,7 +397,7 @@ def test_bit_flips_in_the_weights_of_a_float_model_folder_are_detected(tmp_path)
     )  # a folder from before checksums
 
 
-def test_saved_config_contains_checksum_of_weights(tmp_path):
+def test_saved_config_contains_the_checksum_of_the_weights(tmp_path):
     import hashlib
 
     import tiny_models as tiny

@@ -284,7 +284,7 @@ def test_int8_description_states_parameter_count_of_the_original_model(tmp_path)
         describe(tmp_path / "int8")
 
 
-def test_info_shows_licence_and_aligner_before_network_settings():
+def test_info_shows_the_licence_and_the_aligner_before_the_network_settings():
     text = info_output()
     names = {name: text.index(f" {name} ") for name in ("licence", "words aligned by", "width")}
     assert names["licence"] < names["words aligned by"] < names["width"]

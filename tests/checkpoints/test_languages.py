@@ -123,7 +123,7 @@ def test_marian_prepends_target_language_token(marian, tmp_path):
     )
 
 
-def test_cached_opus_model_loads_without_network(marian, tmp_path, monkeypatch):
+def test_cached_opus_model_loads_without_a_network(marian, tmp_path, monkeypatch):
     """The cache has the layout that huggingface_hub uses."""
     commit = "0123456789abcdef0123456789abcdef01234567"
     repository = tmp_path / "cache/models--Helsinki-NLP--opus-mt-en-de"

@@ -335,7 +335,7 @@ def test_damaged_shortlist_is_rejected(tmp_path, content, message):
 @given(
     st.lists(st.integers(0, 59), min_size=1, max_size=9), st.integers(1, 9), st.booleans(), st.integers(1, 20)
 )
-def test_shortlist_is_the_union_of_token_lists_padded_with_lowest_ids(source, multiple, copies, common):
+def test_shortlist_is_the_union_of_token_lists_padded_with_the_lowest_ids(source, multiple, copies, common):
     """The expected lists are those that Marian computes for a single sentence."""
     rng = np.random.default_rng(5)
     lists = [sorted(rng.choice(60, 4, replace=False).tolist()) for _ in range(60)]

@@ -200,7 +200,7 @@ def test_damaged_int8_weights_are_rejected(tmp_path, change, words):
     assert_rejected(tmp_path / "m", "model.safetensors", *words)
 
 
-def test_loading_keeps_random_state_and_disables_gradients(folder):
+def test_loading_keeps_the_random_state_and_disables_gradients(folder):
     torch.manual_seed(4)
     before = torch.random.get_rng_state()
     loaded = load_model(folder)
@@ -513,7 +513,7 @@ def test_overflowing_weights_are_not_saved(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-def test_model_with_mismatched_settings_or_invalid_language_is_not_saved(tmp_path):
+def test_model_with_mismatched_settings_or_an_invalid_language_is_not_saved(tmp_path):
     model, shape, source, target = parts()
     other_settings = TransformerSettings.model_validate(shape.model_dump() | {"feed_forward": 25})
     with pytest.raises(ModelError, match=r"feed_forward.*\(24,.*\(25,"):

@@ -107,7 +107,7 @@ def test_command_line_output_matches_transformers(tmp_path):
     assert CliRunner().invoke(app, arguments).stdout == expected + "\n"
 
 
-def test_mask_token_without_embedding_is_rejected_in_texts(tmp_path):
+def test_mask_token_without_an_embedding_is_rejected_in_texts(tmp_path):
     """bart-large-cnn has one embedding row less than its tokeniser has pieces: the mask is the last piece."""
     case = tokenisers.newer_format("bart")
     mask, size = case.peer.mask_token_id, case.ids.vocabulary
@@ -197,7 +197,7 @@ def test_reading_does_not_copy_weights(tmp_path, monkeypatch):
     assert model.output_weight is model.source_embedding.weight is model.target_embedding.weight
 
 
-def test_options_are_read_from_config_without_generation_config(tmp_path, monkeypatch):
+def test_options_are_read_from_the_config_without_a_generation_config(tmp_path, monkeypatch):
     read_as_numbers(monkeypatch)
     make(tmp_path / "m", "bart-large-cnn")
     (tmp_path / "m/generation_config.json").unlink()

@@ -125,7 +125,7 @@ def test_M25_samples_follow_the_distribution_of_transformers(tmp_path):
         assert distance < 0.04
 
 
-def test_number_of_positions_limits_generated_length(folder):
+def test_number_of_positions_limits_the_generated_length(folder):
     loaded = load_torch(folder)
     options = loaded.options.changed({"min_length": 5, "max_length": 6})
     assert search(loaded.model, inputs([[1] * 35]), options)  # the last generated token needs no position
@@ -183,7 +183,7 @@ def test_invalid_config_is_rejected(folder, tmp_path, message):
         load_torch(tmp_path / "bad")
 
 
-def test_fused_projection_of_invalid_shape_is_rejected(folder, tmp_path):
+def test_fused_projection_of_an_invalid_shape_is_rejected(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "bad")
     values = load_file(tmp_path / "bad/model.safetensors")
     name = "transformer.h.1.attn.c_attn.weight"

@@ -67,7 +67,7 @@ def test_validation_measures_score_stats_on_at_least_100_sentences():
 
 
 @pytest.mark.parametrize("lora", [False, True])
-def test_validation_scores_of_native_engine_and_torch_are_equal(lora, monkeypatch):
+def test_validation_scores_of_the_native_engine_and_torch_are_equal(lora, monkeypatch):
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
     if lora:

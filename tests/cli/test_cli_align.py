@@ -90,7 +90,7 @@ def test_statistical_aligner_works_without_a_model(folder):
     ]
 
 
-def test_alignment_head_selected_by_choose_option_is_printed_and_stored(folder):
+def test_alignment_head_selected_by_the_choose_option_is_printed_and_stored(folder):
     output = lines("align", "--choose", "pairs.tsv", "-m", "ende")
     assert "each head against uwaga's own aligner, 8 pairs" in output[0]
     assert output[2].split() == ["head", "predicting", "reading"]

@@ -74,7 +74,7 @@ def test_list_shows_released_models_best_first(server):
     assert rows[1]["bytes"] == 5000 and rows[1]["metrics"]["flores200-plus bleu"] == 45.0
 
 
-def test_refused_catalogue_entries_are_counted_and_listed_by_all_option(server):
+def test_refused_catalogue_entries_are_counted_and_listed_by_the_all_option(server):
     catalogue_values = json.loads(server.paths["/models.json"].body)
     catalogue_values["models"]["de-en"][0]["files"]["model"]["path"] = "../../etc/passwd"
     server.put("models.json", catalogue_values)
@@ -101,7 +101,7 @@ def test_downloaded_model_is_listed_resolved_and_removed(server):
     assert TINY in fail("remove", TINY)
 
 
-def test_unreleased_status_is_shown_before_download(server):
+def test_unreleased_status_is_shown_before_the_download(server):
     assert "fr to en, 5.0 kB, not released (Nightly)" in fail("download", "fr-en")
 
 

@@ -38,7 +38,7 @@ def test_uncertain_words_are_printed_with_their_probabilities(translation):
     assert result.stdout.rstrip("\n").split(" ") == expected
 
 
-def test_coloured_output_preserves_text(translation):
+def test_coloured_output_preserves_the_text(translation):
     coloured = confident_text(translation, colours=True)
     assert re.sub(r"\x1b\[\d*m", "", coloured) == translation.text
     assert coloured.count("\x1b[31m") == sum(word.mean < DOUBTFUL_BELOW for word in translation.words)

@@ -80,7 +80,7 @@ def test_missing_models_are_downloaded_after_confirmation(server, monkeypatch, c
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", ""])
-def test_error_after_declined_download_names_the_download_command(server, monkeypatch, typed):
+def test_error_after_a_declined_download_names_the_download_command(server, monkeypatch, typed):
     type_on_terminal(monkeypatch, typed)
     with pytest.raises(NotInstalledError, match="`uwaga models download qaa-en`") as error:
         loading.load_for_texts(["qaa-en"], LoadOptions(), None)

@@ -103,7 +103,7 @@ def lengths(files, *arguments, code=0):
     return call("lengths", "-s", files / "test.en", "-r", files / "test.de", *arguments, code=code)
 
 
-def test_lengths_command_prints_table_and_figure(files):
+def test_lengths_command_prints_a_table_and_a_figure(files):
     tables, picture = [files / "out.tsv", files / "out.json"], files / "out.svg"
     systems = ["--system", f"Good={files / 'test.de'}", "--system", files / "bad.de"]
     common = [*systems, "--tokenize", "none", "--edges", "2,4", "--samples", "20"]

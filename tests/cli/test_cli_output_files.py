@@ -21,7 +21,7 @@ from uwaga.files.lines import read_lines
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst", ".xz", ".GZ"])
-def test_output_compression_is_chosen_by_file_suffix(tmp_path, suffix):
+def test_output_compression_is_chosen_by_the_file_suffix(tmp_path, suffix):
     if suffix == ".zst":
         pytest.importorskip("zstandard")
     path = tmp_path / f"x.de{suffix}"

@@ -33,7 +33,7 @@ def test_init_does_not_overwrite_existing_files(tmp_path: Path, capsys: pytest.C
     assert path.read_text() == before
 
 
-def test_model_trained_by_command_translates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_model_trained_by_the_command_translates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_reversal_corpus(tmp_path)
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(toy_values(tmp_path, steps=2)))
@@ -44,7 +44,7 @@ def test_model_trained_by_command_translates(tmp_path: Path, capsys: pytest.Capt
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
-def test_average_command_reproduces_the_final_model_of_training(
+def test_average_command_reproduces_the_final_model_of_the_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Validation, "score", lambda *_: 0.0)  # so that the mean is never worse
@@ -95,7 +95,7 @@ def test_settings_error_messages_fit_on_one_line(
     assert message in errors.replace("\n", "") and "Traceback" not in errors
 
 
-def test_init_writes_settings_with_given_corpora_and_preset(
+def test_init_writes_settings_with_the_given_corpora_and_preset(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

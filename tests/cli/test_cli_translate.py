@@ -156,7 +156,7 @@ def test_nbest_list_is_printed_on_one_line(run, translator):
         assert line == "\t".join(text.replace("\t", " ") for text in expected)
 
 
-def test_streamed_output_equals_translation(run, translator):
+def test_streamed_output_equals_the_translation(run, translator):
     assert output_lines(run("translate", "--stream", *LINES)) == texts(translator, LINES, beam=1)
     assert output_lines(run("translate", "--stream", stdin="\n".join(LINES))) == texts(
         translator, LINES, beam=1

@@ -23,7 +23,7 @@ def test_version_is_printed_on_the_first_line():
     assert report()[0] == f"uwaga {uwaga.__version__}"
 
 
-def test_version_lines_after_the_first_describe_build_and_processor():
+def test_version_lines_after_the_first_describe_the_build_and_the_processor():
     names = [re.split(r"  +", line)[0] for line in report()[1:]]
     assert names == ["commit", "processor", "instruction set", "build", "python"]
 

@@ -33,7 +33,7 @@ def test_compatible_translator_matches_uwaga_translator(translator):
     assert pieces == [translation.text for translation in expected]
 
 
-def test_source_may_end_with_end_token(translator):
+def test_source_may_end_with_the_end_token(translator):
     with_end_token = [*CAR, "</s>"]
     [plain], [with_end] = (
         translator.translate_batch([text], return_scores=True) for text in (CAR, with_end_token)

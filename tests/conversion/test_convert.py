@@ -156,7 +156,7 @@ def test_ctranslate2_generates_the_same_tokens_with_the_converted_model(tmp_path
         assert tuple(tokeniser.convert_tokens_to_ids(peer_result.hypotheses[0])) == hypothesis.tokens
 
 
-def test_trained_model_survives_conversion_round_trip(tmp_path):
+def test_trained_model_survives_a_conversion_round_trip(tmp_path):
     result = CliRunner().invoke(app, ["convert", str(NUMBERS), str(tmp_path / "m"), "--to", "pegasus"])
     assert result.exit_code == 0, result.output
     assert "note: uwaga limits a target to 3 times" in result.output
@@ -294,7 +294,7 @@ OPTIONS = st.builds(
 
 
 @given(OPTIONS)
-def test_generation_config_survives_round_trip(options):
+def test_generation_config_survives_a_round_trip(options):
     values = to_generation_config(options, Symbols(start=2, end=3, pad=0, unknown=1), 64)
     assert from_generation_config(json.loads(json.dumps(values))) == options
     limited = to_generation_config(options, Symbols(start=2, end=3, pad=0, unknown=1), 4, (0, 2))

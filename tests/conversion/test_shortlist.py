@@ -122,7 +122,7 @@ def test_prefix_outside_the_shortlist_is_kept(translator, learned):
     assert np.isfinite(score.log_prob)
 
 
-def test_shortlist_survives_file_round_trip(translator, learned, path):
+def test_shortlist_survives_a_file_round_trip(translator, learned, path):
     loaded = uwaga.load(MODEL, shortlist=path)
     loaded_shortlist = loaded.decoder.shortlist
     for name in ("common", "first", "targets"):

@@ -104,7 +104,7 @@ def test_cleaning_result_is_independent_of_the_number_of_jobs(tmp_path):
     assert single[0].to_dict() == parallel[0].to_dict()
 
 
-def test_cleaning_result_is_independent_of_block_size(tmp_path, monkeypatch):
+def test_cleaning_result_is_independent_of_the_block_size(tmp_path, monkeypatch):
     path = write(tmp_path / "in.tsv", corpus(2000))
     first = run(path)
     monkeypatch.setattr(blocks, "BLOCK_LINES", 64)
@@ -216,7 +216,7 @@ def test_invalid_settings_are_rejected(values, match):
 
 
 @pytest.mark.parametrize("languages", [("", ""), ("en", "de")])
-def test_settings_template_survives_round_trip(languages):
+def test_settings_template_survives_a_round_trip(languages):
     cleaning = CleaningSettings.from_rules(None, languages)
     parsed = CleaningSettings.read(load_yaml(settings_template(cleaning)), "x")
     assert parsed.to_dict() == cleaning.to_dict()

@@ -83,7 +83,7 @@ def hypotheses(folder, text, **options):
 
 
 @pytest.mark.parametrize("engine", ["native", "torch"])
-def test_distil_chooses_candidate_closest_to_reference(workspace, folders, engine):
+def test_distil_chooses_the_candidate_closest_to_the_reference(workspace, folders, engine):
     run("distil", folders[0], "pairs.tsv", "-o", "out", "-n", 4, "--part-rows", 4, "--engine", engine)
     pairs = rows(workspace / "out")
     assert [source for source, _ in pairs] == SOURCES
@@ -95,7 +95,7 @@ def test_distil_chooses_candidate_closest_to_reference(workspace, folders, engin
 
 
 @pytest.mark.parametrize("corpus", [["c.en", "-r", "c.de"], ["c"]])
-def test_distil_reads_corpus_of_two_files(workspace, folders, corpus):
+def test_distil_reads_a_corpus_of_two_files(workspace, folders, corpus):
     run("distil", folders[0], "pairs.tsv", "-o", "one", "-n", 3)
     run("distil", folders[0], *corpus, "-o", "other", "-n", 3)
     assert rows(workspace / "one") == rows(workspace / "other")
@@ -170,7 +170,7 @@ def test_backtranslate_adds_the_tag_to_sources(workspace, folders):
     assert [tuple(line.split("\t")) for line in lines] == tagged
 
 
-def test_samples_depend_only_on_seed_and_text(workspace, folders):
+def test_samples_depend_only_on_the_seed_and_the_text(workspace, folders):
     arguments = ("backtranslate", folders[0], "c.de", "--sample", "--top-k", 5, "--temperature", 1.5)
     run(*arguments, "-o", "a", "--part-rows", 2)
     run(*arguments, "-o", "b", "--batch-tokens", 10, "--threads", 1)
@@ -315,7 +315,7 @@ def test_distil_does_not_import_torch(workspace, folders):
 
 
 @pytest.mark.parametrize("precision", ["int8", "float32"])
-def test_hugging_face_teacher_runs_on_native_engine(workspace, tmp_path_factory, precision):
+def test_hugging_face_teacher_runs_on_the_native_engine(workspace, tmp_path_factory, precision):
     from marian_folders import make
 
     teacher = tmp_path_factory.mktemp("foreign") / "opus-mt-en-de"

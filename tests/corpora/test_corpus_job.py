@@ -128,14 +128,14 @@ def test_output_lines_correspond_to_input_lines(tmp_path, text):
     assert not (tmp_path / "out/lock").exists()
 
 
-def test_M32_back_translation_keeps_text_as_target(tmp_path, text):
+def test_M32_back_translation_keeps_the_text_as_the_target(tmp_path, text):
     (tmp_path / "tabs").write_text("a\tb c\nbad\n", encoding="utf-8")
     run(backtranslate_job(tmp_path / "out", TranslationSpec(("bundled",)), [tmp_path / "tabs"], tag="<BT>"))
     assert written_lines(tmp_path / "out") == ["<BT> A B C\ta b c", "\tbad"]
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 2, 3])
-def test_interrupted_job_resumes_to_identical_output(tmp_path, text, tasks):
+def test_resumed_job_gives_identical_output(tmp_path, text, tasks):
     run(job(tmp_path / "whole", text))
     interrupt_job(tmp_path / "out", text, tasks)
     assert len(list((tmp_path / "out").glob("part-*"))) == tasks

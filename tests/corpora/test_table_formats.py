@@ -134,7 +134,7 @@ def test_text_windows_stay_within_limits_unless_they_contain_one_text(
     assert all(len(window) == 1 or (len(window) <= limit and sum(window) <= characters) for window in windows)
 
 
-def test_json_lines_keep_original_text(tmp_path: Path) -> None:
+def test_json_lines_keep_the_original_text(tmp_path: Path) -> None:
     lines = ['{"text": "a", "n": 1.50, "n": 2}', "", "{ }", '{"text":null ,"deep":{"a":[1,2]} } ']
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(lines) + "\r\n", encoding="utf-8")

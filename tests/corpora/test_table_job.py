@@ -163,7 +163,7 @@ def test_missing_output_parts_are_rewritten_and_changed_ones_rejected(tmp_path: 
 
 
 @pytest.mark.slow
-def test_blocks_of_killed_worker_are_translated_again(tmp_path: Path, monkeypatch) -> None:
+def test_blocks_of_a_killed_worker_are_translated_again(tmp_path: Path, monkeypatch) -> None:
     source = tmp_path / "in.txt"
     source.write_text("\n".join(sentences(60)) + "\n", encoding="utf-8")
     run(source, tmp_path / "whole", part_rows=3)
@@ -205,7 +205,7 @@ def test_block_that_crashes_all_workers_is_reported() -> None:
 @pytest.mark.parametrize(
     ("change", "message"), [("uwaga", "has uwaga 0.0.9"), ("models", "has a different model")]
 )
-def test_worker_with_different_model_or_version_is_rejected(change: str, message: str) -> None:
+def test_worker_with_a_different_model_or_version_is_rejected(change: str, message: str) -> None:
     fingerprint = worker_fingerprint(GREEDY)
     other = fingerprint._replace(location="node b", **{change: "0.0.9" if change == "uwaga" else ("f" * 64,)})
 
@@ -347,7 +347,7 @@ def test_job_resumes_after_a_damaged_file_is_repaired(count: int | None, tmp_pat
     assert part_bytes(tmp_path / "out") == expected
 
 
-def test_job_resumes_after_repaired_file_has_fewer_rows(tmp_path: Path) -> None:
+def test_job_resumes_after_a_repaired_file_has_fewer_rows(tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     folder.mkdir()
     (folder / "a.txt").write_text("A dog.\n" * 4, encoding="utf-8")
@@ -361,7 +361,7 @@ def test_job_resumes_after_repaired_file_has_fewer_rows(tmp_path: Path) -> None:
     assert text_rows(tmp_path / "out") == translate_texts(["A dog."] * 4 + ["Two men."] * 3)
 
 
-def test_job_resumes_after_damaged_file_is_removed(tmp_path: Path) -> None:
+def test_job_resumes_after_a_damaged_file_is_removed(tmp_path: Path) -> None:
     folder, lines = tmp_path / "lake", sentences(12)
     folder.mkdir()
     for index, name in enumerate("abc"):

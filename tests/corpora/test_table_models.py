@@ -121,7 +121,7 @@ def test_tsv_file_can_be_used_as_translation_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_languages_select_chain_of_models(source: Path, machine: Path) -> None:
+def test_languages_select_a_chain_of_models(source: Path, machine: Path) -> None:
     options = ("--from", "qaa", "--to", "qab", "--beam", 2)
     rows, expected = batch_and_translate(source, machine, *options)
     assert rows == expected
@@ -156,7 +156,7 @@ def test_batch_with_an_adapter_matches_translate(source: Path, machine: Path) ->
     assert "settings.adapter" in invoke("batch", source, machine / "out", *words, fails=True)
 
 
-def test_worker_with_different_glossary_is_rejected() -> None:
+def test_worker_with_a_different_glossary_is_rejected() -> None:
     fingerprint = worker_fingerprint(TranslationSpec())
     other = fingerprint._replace(files={**fingerprint.files, "glossary": "f" * 64}, location="node b")
     with pytest.raises(ModelError, match="node b has a different glossary"):

@@ -80,7 +80,7 @@ def figures(monkeypatch):
         for path in [*SCRIPTS, FIGURES.parent / "retrieval.py"]
     ],
 )
-def test_figure_equals_output_of_its_script(script):
+def test_figure_equals_the_output_of_its_script(script):
     """The last digits of numbers may differ on other processors, but words may not."""
     svg = importlib.import_module(script.stem).draw().svg()
     committed = script.with_suffix(".svg").read_text(encoding="utf-8")

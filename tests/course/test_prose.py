@@ -478,7 +478,7 @@ def test_numbers_and_names_match_computed_values_and_code(path):
 
 
 WEIGHTS_TEST = (
-    "tests/checkpoints/test_bundled.py::test_M1_word_with_low_attention_weight_can_change_the_translation"
+    "tests/checkpoints/test_bundled.py::test_M1_word_with_a_low_attention_weight_can_change_the_translation"
 )
 MASKS_TEST = "tests/models/test_attention.py::test_M1_M8_attention_is_masked_normalised_and_order_independent"
 KNOWN_ERRORS = [

@@ -106,7 +106,7 @@ def test_chapter_statements_about_attention_match_recorded_frames(recorded):
     assert {largest_by_update(recorded, "luong", "head", row)[100] for row in rows} == {"I"}
 
 
-def test_table_and_losses_of_chapter_match_recorded_frames(recorded):
+def test_table_and_losses_of_the_chapter_match_recorded_frames(recorded):
     rows = re.findall(r"^\| (Cho|Luong|Bahdanau|Transformer) \| (.*) \|$", TEXT, re.MULTILINE)
     assert len(rows) == 4
     for name, cells in rows:

@@ -122,7 +122,9 @@ def test_each_pair_occurs_exactly_once_per_epoch(corpus: PreparedCorpus, mode: s
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_batch_depends_only_on_seed_epoch_and_index(corpus: PreparedCorpus, mode: str, monkeypatch) -> None:
+def test_batch_depends_only_on_the_seed_the_epoch_and_the_index(
+    corpus: PreparedCorpus, mode: str, monkeypatch
+) -> None:
     monkeypatch.setattr(plans, "MIN_SAMPLED_POOL", 80)
     first = corpus.batches(mode)
     epochs = [[first.batch(epoch, index) for index in range(first.count(epoch))] for epoch in (0, 1)]

@@ -117,7 +117,9 @@ def test_invalid_lines_are_counted(tmp_path: Path) -> None:
         (b"a\t" + b"b" * (1 << 20), "line over 1 MiB"),
     ],
 )
-def test_invalid_line_error_names_file_and_line_number(tmp_path: Path, line: bytes, fault: str) -> None:
+def test_invalid_line_error_names_the_file_and_the_line_number(
+    tmp_path: Path, line: bytes, fault: str
+) -> None:
     path = write(tmp_path / "bad.tsv", b"a\tb\n" * 300 + line + b"\na\tb\n")
     with pytest.raises(DataError, match=rf"bad\.tsv, line 301: {fault}"):
         read([path], bad_lines="stop")

@@ -15,7 +15,7 @@ def count_threads() -> int:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 7])
-def test_prefetching_preserves_item_order(depth: int) -> None:
+def test_prefetching_preserves_the_order_of_the_items(depth: int) -> None:
     assert list(prefetch(range(100), depth)) == list(range(100))
     assert list(prefetch([], depth)) == []
     assert count_threads() == 0

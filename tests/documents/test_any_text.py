@@ -44,7 +44,7 @@ FILE_NAMES = [
 @pytest.mark.parametrize("name", ["text", "html", "xml", "markdown"])
 @given(TEXTS)
 @example("a\r\n")
-def test_strings_in_all_formats_survive_round_trip(name, text):
+def test_strings_in_all_formats_survive_a_round_trip(name, text):
     try:
         fragment = read_fragment(text, name)
     except UwagaError:
@@ -67,7 +67,7 @@ def test_arbitrary_document_is_read_or_rejected_with_a_uwaga_error(name, text):
 
 
 @given(TEXTS)
-def test_splitting_into_placeholders_or_sentences_preserves_text(text):
+def test_splitting_into_placeholders_or_sentences_preserves_the_text(text):
     assert plain_text(resolve_placeholders(True).split(text)) == text
     line = text.replace("\n", " ").replace("\r", " ")
     assert "".join(split_sentences(line, "en")) == line

@@ -41,7 +41,7 @@ def test_existing_output_is_replaced_only_with_force(tmp_path, capsys):
     assert "Hund" in target.read_text()
 
 
-def test_placeholders_are_escaped_in_translated_document(tmp_path):
+def test_placeholders_are_escaped_in_a_translated_document(tmp_path):
     source, target = tmp_path / "a.html", tmp_path / "b.html"
     source.write_text("<p>Two men read <b>http://x.org/?a=1&amp;b=2</b> and {a&lt;b}.</p>\n")
     assert run("translate-file", source, target) == 0
@@ -70,7 +70,7 @@ def test_source_language_is_detected(tmp_path, capsys):
         ("a.txt", "x", ("--encoding", "klingon"), "encoding"),
     ],
 )
-def test_translate_file_errors_are_reported_without_traceback(
+def test_translate_file_errors_are_reported_without_a_traceback(
     tmp_path, capsys, name, content, options, message
 ):
     (tmp_path / name).write_text(content)

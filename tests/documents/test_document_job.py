@@ -81,7 +81,7 @@ def test_resuming_with_changed_input_or_settings_is_rejected(document):
     assert not (document / "b.txt").exists()
 
 
-def test_failed_translation_preserves_existing_output_file(document):
+def test_failed_translation_preserves_the_existing_output_file(document):
     (document / "b.txt").write_text("old")
 
     def failing(inlines):

@@ -127,7 +127,7 @@ def test_depth_of_nested_paragraphs_is_limited(tmp_path, suffix, before, after):
     assert str(path) in str(error.value)
 
 
-def test_archive_with_high_compression_ratio_is_rejected(tmp_path):
+def test_archive_with_a_high_compression_ratio_is_rejected(tmp_path):
     path = write(tmp_path, ".docx", f"<w:p>{RUN * (24 * MIB // len(RUN))}</w:p>")
     with pytest.raises(DataError, match=r"'word/document.xml' would unpack from \d+ to \d+ bytes"):
         read(path)

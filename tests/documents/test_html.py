@@ -45,12 +45,12 @@ BLOCK = st.one_of(
 
 
 @given(st.lists(BLOCK, max_size=6))
-def test_html_page_survives_round_trip(blocks):
+def test_html_page_survives_a_round_trip(blocks):
     check_laws("a.html", "<!DOCTYPE html>\n<html><body>{}</body></html>".format("".join(blocks)).encode())
 
 
 @given(st.lists(st.one_of(BLOCK, MALFORMED_MARKUP, INLINE), max_size=8))
-def test_malformed_html_survives_round_trip(blocks):
+def test_malformed_html_survives_a_round_trip(blocks):
     page = "".join(blocks).replace("\0", "").encode()
     assert render("a.html", page, list) == page
     changed = render("a.html", page, swap_case)

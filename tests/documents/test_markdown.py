@@ -49,7 +49,7 @@ DOCUMENT = st.lists(BLOCK, max_size=6).map(
 
 
 @given(DOCUMENT)
-def test_markdown_document_survives_round_trip(text):
+def test_markdown_document_survives_a_round_trip(text):
     assert render("a.md", text.encode(), identity) == text.encode()
 
 

@@ -89,7 +89,7 @@ def test_android_arguments_are_numbered_if_reordered():
 
 
 @given(st.lists(st.text("ab'\"\\@? \n&<é", min_size=1, max_size=15), min_size=1, max_size=4))
-def test_escaped_android_values_survive_round_trip(values):
+def test_escaped_android_values_survive_a_round_trip(values):
     content = "<resources>{}</resources>".format("<string name='a'>word</string>" * len(values)).encode()
     remaining = iter(values)
     rendered = render("strings.xml", content, lambda inlines: [(f"x{next(remaining)}x",) for _ in inlines])

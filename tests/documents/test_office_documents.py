@@ -175,7 +175,7 @@ def test_epub_books_are_translated(tmp_path):
         ),
     ],
 )
-def test_line_break_in_office_document_ends_a_segment(tmp_path, name, content):
+def test_line_break_in_an_office_document_ends_a_segment(tmp_path, name, content):
     check_archive(tmp_path, name, content)
     lines = ["".join(part for part in line if isinstance(part, str)) for line in texts(tmp_path / name)]
     assert lines == ["Meu endereço", "Segunda linha longa"]

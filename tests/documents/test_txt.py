@@ -15,14 +15,14 @@ TEXT = st.tuples(st.lists(LINE, max_size=12), st.sampled_from(["\n", "\r\n", "\r
 
 
 @given(TEXT)
-def test_text_file_survives_round_trip(text):
+def test_text_file_survives_a_round_trip(text):
     assert render("a.txt", text.encode(), identity) == text.encode()
     # Lines may be laid anew, so the words are compared, not the lines.
     assert render("a.txt", text.encode(), swap_case).decode().split() == text.translate(SWAP_CASE).split()
 
 
 @given(TEXT, st.sampled_from(["utf-8-sig", "utf-16", "utf-32", "cp1252"]))
-def test_encoding_of_text_file_survives_round_trip(text, encoding):
+def test_encoding_of_a_text_file_survives_a_round_trip(text, encoding):
     text = "a" + text.replace("漢", "x").replace("ж", "y")
     content, options = text.encode(encoding), DocumentOptions(encoding="cp1252")
     assert render("a.txt", content, identity, options) == content

@@ -98,7 +98,7 @@ def sacrebleu(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
 
-def test_scores_match_sacrebleu_command(tmp_path):
+def test_scores_match_the_sacrebleu_command(tmp_path):
     first = write(tmp_path / "first", [line[0] for line in REFERENCES])
     last = write(tmp_path / "last", [line[-1] for line in REFERENCES])
     output = write(tmp_path / "output", BASELINE)
@@ -110,7 +110,7 @@ def test_scores_match_sacrebleu_command(tmp_path):
         assert score.signature == peer_score["signature"]
 
 
-def test_bootstrap_comparison_matches_sacrebleu_command(tmp_path, monkeypatch):
+def test_bootstrap_comparison_matches_the_sacrebleu_command(tmp_path, monkeypatch):
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
     gold = write(tmp_path / "gold", [line[0] for line in REFERENCES])
     old = write(tmp_path / "old", BASELINE)

@@ -48,7 +48,7 @@ def run(*arguments: str, stdin: str | None = None):
     return CliRunner().invoke(app, ["evaluate", *arguments], input=stdin)
 
 
-def test_cached_test_set_is_read_without_network():
+def test_cached_test_set_is_read_without_a_network():
     write_set("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
     test_set = read_catalogue_set("wmt17:en-de")
     assert test_set.sources == SOURCES

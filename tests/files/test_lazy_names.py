@@ -12,7 +12,7 @@ PACKAGES = ("uwaga.engine", "uwaga.library", "uwaga.settings", "uwaga.translator
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_names_in_stub_exist_in_package(name):
+def test_names_in_the_stub_exist_in_the_package(name):
     package = importlib.import_module(name)
     assert dir(package) == sorted(package.__all__)
     for attribute in package.__all__:

@@ -106,7 +106,7 @@ def test_lock_of_another_host_is_respected(tmp_path: Path) -> None:
         pass
 
 
-def test_lock_of_ended_process_is_stale() -> None:
+def test_lock_of_an_ended_process_is_stale() -> None:
     current = current_owner()
     assert current.boot and current.born
     ended = subprocess.Popen([sys.executable, "-c", ""])

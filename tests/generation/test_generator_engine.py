@@ -64,7 +64,7 @@ def copy_with_tensors(folder, path, change):
 
 
 @pytest.mark.parametrize("options", SEARCH_OPTIONS)
-def test_M18_torch_and_native_engine_give_equal_continuations(folder, options):
+def test_M18_torch_and_the_native_engine_give_equal_continuations(folder, options):
     native, reference = (uwaga.load(folder, device="cpu", engine=engine) for engine in ("auto", "torch"))
     assert isinstance(native.decoder, NativeModel) and isinstance(reference.decoder, DecoderOnly)
     assert native.decoding == reference.decoding
@@ -81,7 +81,7 @@ def test_M18_torch_and_native_engine_give_equal_continuations(folder, options):
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
 @pytest.mark.parametrize("options", SEARCH_OPTIONS)
-def test_M21_continuations_do_not_depend_on_batch_or_threads(folder, precision, options):
+def test_M21_continuations_do_not_depend_on_the_batch_or_the_threads(folder, precision, options):
     single = uwaga.TextGenerator.load(folder, device="cpu", dtype=precision, threads=1)
     expected = [single.generate(prompt, **options) for prompt in PROMPTS]
     for threads in (1, 2, 3, 4):
@@ -197,7 +197,7 @@ def test_damaged_weight_error_names_the_weight(tmp_path, name, change, message):
     assert str(folder) in str(error.value)
 
 
-def test_number_of_positions_limits_prompt_and_continuation(folder):
+def test_number_of_positions_limits_the_prompt_and_the_continuation(folder):
     generator = uwaga.load(folder, device="cpu")
     with pytest.raises(TextTooLongError, match=r"prompt 2 has \d+ tokens, but the model has only 64"):
         generator.generate(["A", "AB" * 300])
@@ -274,7 +274,7 @@ def test_damaged_int8_model_folders_are_rejected(converted, tmp_path):
         uwaga.load(broken)
 
 
-def test_generate_command_accepts_engine_and_dtype(folder, tmp_path):
+def test_generate_command_accepts_the_options_engine_and_dtype(folder, tmp_path):
     plain = run(folder, "A dog", "--device", "cpu", "--max-length", 6)
     assert plain[0] == 0
     assert run(folder, "A dog", "--device", "cpu", "--max-length", 6, "--engine", "torch") == plain

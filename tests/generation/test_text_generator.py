@@ -172,7 +172,7 @@ def test_generate_respects_search_options(generator):
     assert continuation.truncated == (len(continuation.tokens) == 5)
 
 
-def test_M25_samples_depend_only_on_seed_and_prompt(generator):
+def test_M25_samples_depend_only_on_the_seed_and_the_prompt(generator):
     samples = generator.generate(PROMPTS, sample=True, nbest=3, seed=7, top_k=20, temperature=1.5)
     reversed_samples = generator.generate(
         PROMPTS[::-1], sample=True, nbest=3, seed=7, top_k=20, temperature=1.5
@@ -185,7 +185,7 @@ def test_M25_samples_depend_only_on_seed_and_prompt(generator):
 
 
 @pytest.mark.parametrize("options", [{}, {"sample": True, "seed": 3}])
-def test_joined_stream_equals_generated_text(generator, options):
+def test_joined_stream_equals_the_generated_text(generator, options):
     for prompt in PROMPTS:
         pieces = generator.stream(prompt, **options)
         text = ""

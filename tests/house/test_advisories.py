@@ -89,7 +89,7 @@ def test_affected_range_excludes_the_fixed_and_includes_the_last_affected_versio
     assert script.is_affected(Version(version), [{"introduced": "2"}, last]) == (first <= number <= end)
 
 
-def test_requirement_without_minimum_version_is_rejected(script: ModuleType) -> None:
+def test_requirement_without_a_minimum_version_is_rejected(script: ModuleType) -> None:
     assert script.minimum(Requirement("mcp>=1.30,<2")) == Version("1.30")
     with pytest.raises(ValueError, match="no minimum"):
         script.minimum(Requirement("mcp<2"))

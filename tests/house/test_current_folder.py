@@ -57,13 +57,13 @@ def test_modules_of_the_current_folder_are_imported_without_safe_path(hostile_fo
 
 
 @pytest.mark.slow
-def test_batch_processes_import_nothing_from_current_folder(hostile_folder):
+def test_batch_processes_import_nothing_from_the_current_folder(hostile_folder):
     (hostile_folder / "in.txt").write_text("A dog.\nA cat.\n", encoding="utf-8")
     run("batch", "in.txt", "out", "--workers", "2", "--model", "bundled")
     assert len(list((hostile_folder / "out").glob("part-*"))) == 1
 
 
-def test_clean_processes_import_nothing_from_current_folder(hostile_folder):
+def test_clean_processes_import_nothing_from_the_current_folder(hostile_folder):
     (hostile_folder / "pairs.tsv").write_text("A dog.\tEin Hund.\nA cat.\tEine Katze.\n", encoding="utf-8")
     run("clean", "pairs.tsv", "-o", "cleaned", "--jobs", "2")
 
@@ -78,19 +78,19 @@ def test_safe_path_variable_is_restored(value, monkeypatch):
         assert os.environ.get(SAFE_PATH) == value
 
 
-def test_chat_template_process_imports_nothing_from_current_folder():
+def test_chat_template_process_imports_nothing_from_the_current_folder():
     pytest.importorskip("jinja2")
     template = ChatTemplate("{{ messages[0].content }}: {{ 'random' | tojson }}")
     assert template.render([{"role": "user", "content": "A dog"}]) == 'A dog: "random"'
 
 
-def test_answer_check_process_imports_nothing_from_current_folder():
+def test_answer_check_process_imports_nothing_from_the_current_folder():
     program = "import json, random\n\ndef double(number):\n    return json.loads('2') * number"
     exercise = CodeExercise.model_construct(kind="code", tests="assert double(2) == 4")
     assert check_program(exercise, program).right
 
 
-def test_sweep_runs_import_nothing_from_current_folder(hostile_folder):
+def test_sweep_runs_import_nothing_from_the_current_folder(hostile_folder):
     pytest.importorskip("optuna")
     from uwaga.training.sweep import LOG_FILE, TrialRun
 
@@ -99,7 +99,7 @@ def test_sweep_runs_import_nothing_from_current_folder(hostile_folder):
     assert "missing.yaml" in (hostile_folder / "run" / LOG_FILE).read_text(encoding="utf-8")
 
 
-def test_server_workers_import_nothing_from_current_folder(monkeypatch):
+def test_server_workers_import_nothing_from_the_current_folder(monkeypatch):
     class SpawningSupervisor:
         """Starts a process as uvicorn's supervisor starts workers."""
 
@@ -117,7 +117,7 @@ def test_server_workers_import_nothing_from_current_folder(monkeypatch):
 
 
 @pytest.mark.slow
-def test_ray_actors_import_nothing_from_current_folder(hostile_folder):
+def test_ray_actors_import_nothing_from_the_current_folder(hostile_folder):
     pytest.importorskip("ray")
     (hostile_folder / "in.txt").write_text("A dog.\nA cat.\n", encoding="utf-8")
     run("batch", "in.txt", "out", "--ray", "local", "--model", "bundled")
@@ -137,7 +137,7 @@ def test_command_line_sets_safe_path_for_child_processes(tmp_path):
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("\n1\n")
 
 
-def test_nested_processes_import_nothing_from_current_folder():
+def test_nested_processes_import_nothing_from_the_current_folder():
     program = "import os, multiprocessing as m\nm.get_context('spawn').Process(target=os.getpid).start()"
     subprocess.run(python_command("-c", program), check=True)
     with safe_import_path():

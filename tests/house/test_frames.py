@@ -87,7 +87,9 @@ def stack(run: Callable[[str], None], engine: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("engine", ["torch", "native"])
-def test_call_stack_from_text_to_search_is_short(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_stack_from_the_text_to_the_search_is_short(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for run, limit in ((run_on_command_line, 13), (run_in_python, 8)):
         names = [function for _, function in stack(run, engine, monkeypatch)]
         assert names.index("search") + 1 <= limit, names
@@ -244,7 +246,9 @@ def test_loading_a_model_calls_functions_of_few_modules() -> None:
     assert len(entered.calls_to_higher_layers) <= 8, entered.calls_to_higher_layers
 
 
-def test_call_stack_from_command_line_to_softmax_spans_few_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_stack_from_the_command_line_to_the_softmax_spans_few_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     files = {file for file, _ in stack(run_on_command_line, "torch", monkeypatch)}
     assert len(files) <= 17, sorted(files)
 

@@ -13,13 +13,13 @@ SECTION = re.compile(r"<!-- --8<-- \[start:(\w+)\] -->\n(.*?)<!-- --8<-- \[end:\
 SECTIONS = dict(SECTION.findall(README))
 
 
-def test_home_page_includes_sections_of_readme():
+def test_home_page_includes_sections_of_the_readme():
     assert re.findall(r'--8<-- "README\.md:(\w+)"', INDEX) == list(SECTIONS) == ["first", "peers", "install"]
     for text in SECTIONS.values():
         assert "](docs/" not in text  # such a link would lead nowhere on the home page
 
 
-def test_numbers_in_readme_are_backed_by_measurements():
+def test_numbers_in_the_readme_are_backed_by_measurements():
     measured = (ROOT / "docs/measured.md").read_text(encoding="utf-8")
     figures = re.findall(r"\d[\d,.]*\d[×]?|\d×", SECTIONS["peers"])
     assert len(figures) > 20

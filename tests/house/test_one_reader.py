@@ -84,13 +84,13 @@ def python_names():
     return names
 
 
-def test_names_read_by_both_python_and_native_core_are_listed():
+def test_names_read_by_both_python_and_the_native_core_are_listed():
     """Names still read by both are listed above, and these lists should only become shorter."""
     assert core_names() & python_names() == CONFIG | FRAME | SETTINGS | ENGINE | WORDS
 
 
 @pytest.mark.parametrize("family", sorted(set(FAMILIES) - {"prophetnet"}))
-def test_setting_defaults_of_native_core_and_schema_are_equal(family):
+def test_setting_defaults_of_the_native_core_and_the_schema_are_equal(family):
     """Settings that a folder omits have the same defaults in the core as in the schema."""
     stated, unstated = FAMILIES[family]().model_dump_json(), json.dumps({"family": family})
     assert _core.matrices(stated, 23, 23, "a") == _core.matrices(unstated, 23, 23, "b")

@@ -97,14 +97,14 @@ assert TranslateBody(text="a", target="de", made_up=4).search_options() == {"mad
 """
 
 
-def test_new_option_appears_in_api_help_and_server_schema() -> None:
+def test_new_option_appears_in_the_api_the_help_and_the_server_schema() -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "200"}
     command = [sys.executable, "-c", NEW_OPTION_SCRIPT]
     process = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert process.returncode == 0, process.stderr
 
 
-def test_new_option_appears_in_reference(tmp_path: Path) -> None:
+def test_new_option_appears_in_the_reference(tmp_path: Path) -> None:
     griffe = pytest.importorskip("griffe")
     spec = importlib.util.spec_from_file_location("docstring_roles", DOCS / "docstring_roles.py")
     assert spec is not None and spec.loader is not None

@@ -26,7 +26,7 @@ CORE_TESTS = [
 ]
 LINUX_LOCK_TESTS = [
     "tests/documents/test_document_job.py::test_concurrent_translation_of_the_same_document_is_rejected",
-    "tests/files/test_lock.py::test_lock_of_ended_process_is_stale",
+    "tests/files/test_lock.py::test_lock_of_an_ended_process_is_stale",
 ]
 """Tests of file locks that need functions of Linux."""
 FALLBACKS = {

@@ -134,7 +134,7 @@ def test_sdist_contains_exactly_the_tracked_files(sdist):
 
 
 @pytest.mark.release
-def test_wheel_contains_only_package_and_native_core(distribution, sdist):
+def test_wheel_contains_only_the_package_and_the_native_core(distribution, sdist):
     """The wheel has the licence, py.typed and the bundled model, but no tests and native sources."""
     with zipfile.ZipFile(distribution.wheel) as archive:
         members = {name for name in archive.namelist() if not name.endswith("/")}
@@ -147,7 +147,7 @@ def test_wheel_contains_only_package_and_native_core(distribution, sdist):
 
 
 @pytest.mark.release
-def test_wheel_uses_stable_abi(distribution):
+def test_wheel_uses_the_stable_abi(distribution):
     assert ("-cp312-abi3-" if sys.version_info >= (3, 12) else "-cp311-cp311-") in distribution.wheel.name
 
 

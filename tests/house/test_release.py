@@ -184,7 +184,7 @@ def test_wheel_size_is_limited(files, tmp_path, monkeypatch):
         check_wheel(files, tmp_path, PACKAGE | OTHER_MEMBERS)
 
 
-def test_sdist_that_differs_from_commit_is_rejected(files, tmp_path):
+def test_sdist_that_differs_from_the_commit_is_rejected(files, tmp_path):
     path = tmp_path / f"uwaga-{files.VERSION}.tar.gz"
     with tarfile.open(path, "w:gz") as sdist:
         stray = tarfile.TarInfo(f"uwaga-{files.VERSION}/stray.txt")
@@ -197,7 +197,7 @@ def test_sdist_that_differs_from_commit_is_rejected(files, tmp_path):
         files.check_contents(path, [])
 
 
-def test_tag_must_equal_version_and_have_changelog_section(files, tmp_path, monkeypatch):
+def test_tag_must_equal_the_version_and_have_a_changelog_section(files, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "ROOT", tmp_path)
     with pytest.raises(SystemExit, match=r"the tag is v9\.9 and the version"):
         files.check_tag("v9.9", tmp_path)

@@ -166,7 +166,7 @@ def test_record_fields_are_not_repeated_in_other_classes(record: type) -> None:
     assert not repeated
 
 
-def test_docstrings_begin_with_imperative_or_noun_phrase() -> None:
+def test_docstrings_begin_with_an_imperative_or_a_noun_phrase() -> None:
     assert not [
         f"{name}: {getattr(node, 'name', '')}: {docstring.splitlines()[0]}"
         for name, nodes in modules().items()

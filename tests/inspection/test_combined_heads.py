@@ -92,7 +92,7 @@ def test_lexicon_is_learned_from_separate_pairs_and_stored(tmp_path, monkeypatch
     assert all(alignment.links for alignment in translator.align(pairs[:3]))
 
 
-def test_bundled_model_gives_the_same_links_in_torch_and_native_engine():
+def test_bundled_model_gives_the_same_links_in_torch_and_the_native_engine():
     translators = [uwaga.load(engine=engine, dtype="float32", device="cpu") for engine in ("native", "torch")]
     translations = [
         translator.translate([TEXT, "He left. We go."], alignment=True) for translator in translators

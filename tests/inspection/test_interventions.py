@@ -126,7 +126,7 @@ def test_masked_word_gets_zero_attention_weight(translator, inputs) -> None:
     np.testing.assert_allclose(recorded[0].sum(-1).numpy(), 1.0, atol=1e-5)
 
 
-def test_equal_positions_make_results_independent_of_source_order(translator, inputs) -> None:
+def test_equal_positions_make_results_independent_of_the_order_of_the_source(translator, inputs) -> None:
     size = inputs[0].shape[1]
     unchanged = with_interventions(translator.decoder, [Positions("source", tuple(range(size)))])
     assert torch.equal(features(unchanged, inputs), features(translator.decoder, inputs))

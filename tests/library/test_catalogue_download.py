@@ -64,7 +64,7 @@ def partial_size(home: Path) -> int:
     return sum(path.stat().st_size for path in (home / "models/.incomplete").rglob("*.part"))
 
 
-def test_download_writes_installation_record_and_licence(home, server):
+def test_download_writes_the_installation_record_and_the_licence(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
     progress: list[tuple[int, int | None]] = []
     folder = fetch(home, server, progress=lambda received, total: progress.append((received, total)))

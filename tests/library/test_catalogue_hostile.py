@@ -164,7 +164,7 @@ def test_refused_catalogue_entry_does_not_affect_other_entries(server, tmp_path)
         )
 
 
-def test_model_with_null_status_is_unreleased(server, entry):
+def test_model_with_a_null_status_is_unreleased(server, entry):
     """The catalogue also lists models that were trained but never deployed."""
     entry["releaseStatus"] = None
     entry["serve"]()
@@ -187,7 +187,7 @@ def test_duplicate_entries_keys_and_file_names_are_refused(server, entry, tmp_pa
     assert_refused(server, tmp_path, "two files have the same name")
 
 
-def test_entries_without_vocabulary_or_with_wrong_language_pair_are_refused(server, entry, tmp_path):
+def test_entries_without_a_vocabulary_or_with_a_wrong_language_pair_are_refused(server, entry, tmp_path):
     vocabulary = entry["files"].pop("vocab")
     entry["serve"]()
     assert_refused(server, tmp_path, "has neither vocab nor")

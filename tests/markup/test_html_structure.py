@@ -87,7 +87,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("html", "translations", "expected"), CASES)
-def test_translation_preserves_html_structure(html, translations, expected):
+def test_translation_preserves_the_html_structure(html, translations, expected):
     assert translate(html, *translations) == expected
     fragment = read_fragment(html, "html")
     assert fragment.write(fragment.inlines) == html

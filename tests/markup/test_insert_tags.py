@@ -245,7 +245,7 @@ def test_tags_around_the_whole_text_enclose_the_whole_translation() -> None:
     assert place_tags((BOLD, "Hello!", END_BOLD), "¡Hola!", "0-1") == "<b>¡Hola!</b>"
 
 
-def test_tags_keep_their_word_positions_without_alignment() -> None:
+def test_tags_keep_their_word_positions_without_an_alignment() -> None:
     stripped = strip_tags(("a ", BOLD, "b", END_BOLD, " c"))
     assert raw_text(insert_tags(stripped, "x y z", None)) == "x <b>y</b> z"
 
@@ -350,7 +350,7 @@ def test_tags_inside_many_words_take_linear_time() -> None:
 
 
 @given(st.data())
-def test_tags_around_a_phrase_with_fixed_translation_enclose_that_translation(data):
+def test_tags_around_a_phrase_with_a_fixed_translation_enclose_that_translation(data):
     """A glossary term and its translation, for example, are linked only with each other."""
     lengths = [data.draw(st.integers(1, 3)) for _ in range(2)]
     sides = [

@@ -36,7 +36,7 @@ def marked_texts(fragment: Fragment) -> list[str]:
 
 
 @pytest.mark.parametrize("text", HTML)
-def test_html_survives_round_trip(text: str) -> None:
+def test_html_survives_a_round_trip(text: str) -> None:
     fragment = read_fragment(text, "html")
     assert fragment.write(fragment.inlines).replace("&lt;p", "<p") == text
 
@@ -73,7 +73,7 @@ def test_entities_are_decoded_and_written_again() -> None:
 
 
 @given(st.text(alphabet="<>/ab&;\"'= !-", max_size=40))
-def test_malformed_html_survives_round_trip(text: str) -> None:
+def test_malformed_html_survives_a_round_trip(text: str) -> None:
     fragment = read_fragment(text, "html")
     written = fragment.write(fragment.inlines)
     assert (
@@ -141,7 +141,7 @@ MARKDOWN = [
 
 
 @pytest.mark.parametrize("text", MARKDOWN)
-def test_markdown_survives_round_trip(text: str) -> None:
+def test_markdown_survives_a_round_trip(text: str) -> None:
     pytest.importorskip("markdown_it")
     fragment = read_fragment(text, "markdown")
     assert fragment.write(fragment.inlines) == text

@@ -119,7 +119,7 @@ NAME_SETS = st.frozensets(NAMES, max_size=2)
 @given(
     st.lists(TREES, max_size=5).map("".join), NAME_SETS, NAME_SETS, NAME_SETS, st.booleans(), st.booleans()
 )
-def test_xml_survives_round_trip_and_changes_are_well_formed(
+def test_xml_survives_a_round_trip_and_changes_are_well_formed(
     text, splitting, non_splitting, ignored, detect, lines
 ):
     outline = XmlOutline(detect, splitting, non_splitting - splitting, lines)
@@ -135,7 +135,7 @@ def test_xml_survives_round_trip_and_changes_are_well_formed(
     assert sorted(element.tag for element in root.iter()) == sorted(element.tag for element in before.iter())
 
 
-def test_translation_preserves_outline():
+def test_translation_preserves_the_outline():
     translated = uwaga.Translator.load().translate(DOCUMENT, format="xml", outline=XmlOutline()).text
     before, after = ElementTree.fromstring(DOCUMENT), ElementTree.fromstring(translated)
     assert [element.tag for element in after.iter()] == [element.tag for element in before.iter()]

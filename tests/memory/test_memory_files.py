@@ -112,7 +112,7 @@ def lxml_units(path: Path) -> Counter:
 
 
 @pytest.mark.parametrize(("name", "content"), [("omegat", OMEGAT), ("weblate", WEBLATE)])
-def test_exports_of_other_tools_survive_round_trip(tmp_path: Path, name: str, content: str) -> None:
+def test_exports_of_other_tools_survive_a_round_trip(tmp_path: Path, name: str, content: str) -> None:
     memory = Memory.create(tmp_path / "a.uwm", "en", "de")
     original = file(tmp_path, f"{name}.tmx", content)
     assert memory.add(read_pairs(original)).new == 2 and not original.skipped
@@ -309,7 +309,7 @@ PLURALS = {
 
 
 @pytest.mark.parametrize("code", PLURALS)
-def test_weblate_catalogue_survives_round_trip(tmp_path: Path, code: str) -> None:
+def test_weblate_catalogue_survives_a_round_trip(tmp_path: Path, code: str) -> None:
     count = int(PLURALS[code].split("nplurals=")[1][0])
     forms = "\n".join(f'msgstr[{number}] "%d F{number}"' for number in range(count))
     content = WEBLATE_PO.replace("{code}", code).replace("{plurals}", PLURALS[code]).replace("{forms}", forms)
@@ -466,7 +466,7 @@ PAIRS = st.lists(
 
 @pytest.mark.parametrize("name", ["tmx", "tsv"])
 @given(pairs=PAIRS)
-def test_exported_pairs_survive_round_trip(tmp_path_factory, name: str, pairs: list[Pair]) -> None:
+def test_exported_pairs_survive_a_round_trip(tmp_path_factory, name: str, pairs: list[Pair]) -> None:
     path = tmp_path_factory.mktemp("a") / f"a.{name}"
     write_pairs(path, pairs, ("en", "de"))
     once = list(read_pairs(TranslationFile(path, ("en", "de"))))
@@ -480,7 +480,7 @@ def test_exported_pairs_survive_round_trip(tmp_path_factory, name: str, pairs: l
 
 
 @pytest.mark.parametrize("name", EXPORT_FORMATS)
-def test_texts_and_keys_survive_round_trip_in_all_formats(tmp_path: Path, name: str) -> None:
+def test_texts_and_keys_survive_a_round_trip_in_all_formats(tmp_path: Path, name: str) -> None:
     pairs = [Pair('A "<b>" & \\n\n', "Ä\tb\n", key="k"), Pair("A\nB", "c"), Pair("A\nB", "d")]
     path = tmp_path / f"a.{'xlf' if name == 'xliff' else name}.gz"
     skipped = write_pairs(path, pairs, ("en", "de"))

@@ -67,7 +67,7 @@ def test_exact_match_returns_the_stored_translation(translator, path):
     assert json.loads(result.to_json())["memory"][0]["used"] == "verbatim"
 
 
-def test_match_with_equal_context_has_score_101(translator, tmp_path):
+def test_match_with_an_equal_context_has_score_101(translator, tmp_path):
     memory = Memory.create(tmp_path / "context.uwm", "en", "de")
     memory.add([Pair("Open", "Öffnen", key="menu.open"), Pair("Open", "Geöffnet", key="state.open")])
     texts = [Request("Open", memory=memory, context=TextContext(key)) for key in ("menu.open", "state.open")]

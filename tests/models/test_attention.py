@@ -52,7 +52,7 @@ def test_M7_scaled_scores_have_variance_one() -> None:
         assert abs(plain / width - 1) < 0.06
 
 
-def test_M4_general_score_with_identity_matrix_equals_dot_score() -> None:
+def test_M4_general_score_with_an_identity_matrix_equals_the_dot_score() -> None:
     score = GeneralScore(3, 3)
     torch.nn.init.eye_(score.weight.weight)
     query, keys = torch.randn(2, 5, 3), torch.randn(2, 4, 3)

@@ -15,7 +15,7 @@ from uwaga.settings import TransformerSettings
 
 
 @pytest.mark.numerical
-def test_M7_gradient_of_scaled_scores_does_not_depend_on_width() -> None:
+def test_M7_gradient_of_scaled_scores_does_not_depend_on_the_width() -> None:
     measure = experiment("softmax_gradient").measure
     scaled = [measure("scaled_dot", width)[1] for width in (16, 256, 1024)]
     plain = [measure("dot", width)[1] for width in (16, 256, 1024)]

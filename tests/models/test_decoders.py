@@ -230,7 +230,7 @@ def test_M8_recorded_weights_are_zero_on_masked_positions(name: str) -> None:
 
 
 @pytest.mark.parametrize("scaling", ["llama", "llama3", "yarn"])
-def test_M37_rotated_product_depends_only_on_distance(scaling: str) -> None:
+def test_M37_rotated_product_depends_only_on_the_distance(scaling: str) -> None:
     rotary = settings(scaling).rotary
     assert rotary is not None
     positions = RotaryPositions(rotary, 8, 40)
@@ -260,7 +260,7 @@ def test_M37_dimension_pairs_rotate_like_complex_numbers() -> None:
     np.testing.assert_allclose(rotated, [first.real, second.real, first.imag, second.imag], rtol=1e-12)
 
 
-def test_M37_outputs_of_a_rotary_model_depend_on_token_order() -> None:
+def test_M37_outputs_of_a_rotary_model_depend_on_the_order_of_the_tokens() -> None:
     model = make(settings())
     log_probs, swapped = text_log_probs(model, [5, 6, 7, 8]), text_log_probs(model, [6, 5, 7, 8])
     assert np.abs(log_probs[-1] - swapped[-1]).max() > 1e-3
@@ -334,7 +334,7 @@ def test_M41_attention_window_masks_distant_tokens() -> None:
     )
 
 
-def test_M41_query_key_norm_makes_scores_independent_of_weight_scale() -> None:
+def test_M41_query_key_norm_makes_scores_independent_of_the_scale_of_the_weights() -> None:
     tokens = [5, 9, 2, 7, 7, 28]
     for name in ("qwen3", "hunyuan"):
         model = make(settings(name, norm_epsilon=1e-30))

@@ -27,7 +27,7 @@ def test_dropout_of_neighbouring_elements_is_independent() -> None:
         assert abs(both_rate - 0.25) < 0.005
 
 
-def test_seed_determines_dropout_mask() -> None:
+def test_seed_determines_the_dropout_mask() -> None:
     x = torch.ones(1000)
     torch.manual_seed(2)
     first = dropout(x, 0.3)

@@ -61,7 +61,7 @@ def test_M9_weights_are_windowed_softmax_times_gaussian() -> None:
     torch.testing.assert_close(context, weights @ values)
 
 
-def test_M9_gradient_reaches_centre_through_gaussian() -> None:
+def test_M9_gradient_reaches_the_centre_through_the_gaussian() -> None:
     torch.manual_seed(1)
     window = PredictiveWindow(4, 2)
     query = torch.randn(1, 1, 4)

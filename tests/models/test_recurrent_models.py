@@ -132,7 +132,7 @@ def test_E3_models_without_attention_encode_the_sentence_as_one_vector() -> None
 
 
 @pytest.mark.parametrize("name", ["bahdanau", "gnmt", "luong-concat-bidirectional"])
-def test_E4_first_encoding_depends_on_last_source_word(name: str) -> None:
+def test_E4_first_encoding_depends_on_the_last_source_word(name: str) -> None:
     model = make(VARIANTS[name])
     encodings, changed = (model.encode([[5, 6, last, 2]]).values for last in (7, 8))
     assert float((encodings[0, 0] - changed[0, 0]).abs().max()) > 1e-4

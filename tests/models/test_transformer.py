@@ -111,7 +111,7 @@ def test_E3_each_input_token_has_one_encoding() -> None:
     np.testing.assert_array_equal(memory.lengths, [5])
 
 
-def test_E4_first_encoding_depends_on_last_source_word() -> None:
+def test_E4_first_encoding_depends_on_the_last_source_word() -> None:
     model = make({})
     with torch.no_grad():
         encodings, _ = model.encode_ids(torch.tensor([[5, 6, 7, 3]]))

@@ -125,7 +125,7 @@ def test_torch_token_choice_matches_the_reference(case, device):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("chunk", [1, 70, 1000])
 @given(case=steps(st.none() | sampling_options))
-def test_torch_token_choice_is_independent_of_chunk_size(case, chunk, device):
+def test_torch_token_choice_is_independent_of_the_chunk_size(case, chunk, device):
     before = torch_choice.CHUNK
     torch_choice.CHUNK = chunk
     try:

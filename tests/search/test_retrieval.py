@@ -157,7 +157,7 @@ def test_M44_retrieval_with_torch_models_and_ensembles_matches_the_engine(make):
         np.testing.assert_allclose(first.token_scores, best.token_scores, atol=1e-4)
 
 
-def test_M44_decoder_features_of_torch_and_engine_are_equal():
+def test_M44_decoder_features_of_torch_and_the_engine_are_equal():
     model, sources = random_model(SHAPE, 4, spread=2.0), sentences(3, 4)
     targets = [[5, 6, SYMBOLS.end], [7, SYMBOLS.end], [8, 9, 10, SYMBOLS.end]]
     arguments = sources, targets, SYMBOLS.start

@@ -135,7 +135,7 @@ def test_searches_with_options_unsupported_by_the_engine_run_in_numpy(monkeypatc
         search(engine, inputs(sentences(3)), SearchOptions(beam=2))
 
 
-def test_stream_equals_search():
+def test_stream_gives_the_results_of_the_search():
     engine, options = native_model(random_model(SHAPE, spread=2.0)), SearchOptions(beam=1, batch_tokens=40)
     sources, events = sentences(20), []
     streamed = search(engine, inputs(sources), options, on_token=events.append)

@@ -37,7 +37,7 @@ def test_M23_greedy_search_matches_hand_calculation():
     assert not hypothesis.truncated
 
 
-def test_M23_greedy_search_equals_argmax_of_teacher_forcing():
+def test_M23_greedy_search_equals_the_argmax_of_teacher_forcing():
     decoder = RecurrentToy(8, seed=5, end_bias=1.0)
     for source, (hypothesis,) in zip(SOURCES, search(decoder, inputs(SOURCES), GREEDY), strict=True):
         (table,), _ = teacher_forced(decoder, source, [[*hypothesis.tokens, END]])
@@ -222,7 +222,7 @@ def test_forced_prefix_overrides_bans():
     "options",
     [GREEDY, SearchOptions(sample=True, top_k=3, seed=4), dataclasses.replace(GREEDY, max_length=3)],
 )
-def test_stream_equals_search(options):
+def test_stream_gives_the_results_of_the_search(options):
     decoder = RecurrentToy(8, seed=6, end_bias=0.5)
     prefixes = [(4, 5), (), (), (), ()]
     expected = search(decoder, inputs(SOURCES, prefixes=prefixes), options)

@@ -86,7 +86,7 @@ def test_M25_sampling_from_one_candidate_equals_greedy_search():
         assert {sample.tokens for sample in samples} == {greedy.tokens}
 
 
-def test_M25_samples_depend_on_seed_sentence_and_index():
+def test_M25_samples_depend_on_the_seed_the_sentence_and_the_index():
     decoder = TableToy(30, seed=3, sharpness=0.3, max_target=12)
     options = {"sample": True, "nbest": 4, "max_length": 12, "max_ratio": math.inf}
     results = search(decoder, inputs([[9, 2], [8, 2], [9, 2]]), SearchOptions(seed=1, **options))

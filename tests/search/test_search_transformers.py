@@ -244,7 +244,7 @@ def test_M24_constrained_search_matches_transformers(seed, beam):
 
 @SEEDS
 @pytest.mark.parametrize("beam", [1, 4])
-def test_M24_search_with_forced_prefix_matches_transformers(seed, beam):
+def test_M24_search_with_a_forced_prefix_matches_transformers(seed, beam):
     for prefix, generation in (
         ((9,), {}),
         ((9, 30, 14), {"no_repeat_ngram_size": 2, "min_length": 7}),

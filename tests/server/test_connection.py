@@ -131,7 +131,7 @@ def test_slow_client_is_served_and_stalled_client_is_disconnected():
     assert transport.state == "aborted"
 
 
-def test_connection_is_aborted_if_body_is_unfinished_after_response():
+def test_connection_is_aborted_if_the_body_is_unfinished_after_the_response():
     connection, transport, check = connect()
     connection.data_received(HEAD + b"content-length: 1000000\r\n\r\n")
     connection.cycle.response_complete = True  # refused before it is complete

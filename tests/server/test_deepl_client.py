@@ -52,7 +52,7 @@ def test_deepl_client_translations_match_python_api(client, translator):
     assert {result.detected_source_lang for result in results} == {"EN"}
 
 
-def test_deepl_client_detects_source_language(client, translator):
+def test_deepl_client_detects_the_source_language(client, translator):
     result = client.translate_text(TEXTS[0], target_lang="DE", context="We went for a walk in the park.")
     assert (result.text, result.detected_source_lang) == (translator.translate(TEXTS[0]).text, "EN")
     results = client.translate_text(

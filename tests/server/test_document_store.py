@@ -118,7 +118,7 @@ def add_translated(store):
 
 
 @pytest.mark.parametrize("after", ["result", "status"])
-def test_result_removed_during_request_is_not_found(tmp_path, after):
+def test_result_removed_during_the_request_is_not_found(tmp_path, after):
     store = RemovingStore(tmp_path)
     store.after = after
     document_id = add_translated(store)
@@ -127,7 +127,7 @@ def test_result_removed_during_request_is_not_found(tmp_path, after):
     assert (error.value.status, error.value.message) == (404, NO_DOCUMENT)
 
 
-def test_result_removed_during_response_is_sent_completely(tmp_path):
+def test_result_removed_during_the_response_is_sent_completely(tmp_path):
     store = Documents(tmp_path)
     document_id = add_translated(store)
 
@@ -140,7 +140,7 @@ def test_result_removed_during_response_is_sent_completely(tmp_path):
     assert asyncio.run(send()) == b"ONE\n\nTWO\n"
 
 
-def test_document_access_requires_owner_and_key(tmp_path):
+def test_document_access_requires_the_owner_and_the_key(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store, key=key_hash("secret"))
     pairs = [
@@ -254,7 +254,7 @@ def test_clean_up_removes_old_documents_except_running_ones(tmp_path):
     claimed.release()
 
 
-def test_owner_with_fewest_running_documents_is_served_first(tmp_path):
+def test_owner_with_the_fewest_running_documents_is_served_first(tmp_path):
     store = Documents(tmp_path)
     for _ in range(3):
         add(store)

@@ -302,7 +302,7 @@ def test_overlong_texts_are_refused(client):
         client.chat.completions.create(model="en-de", messages=user("a" * 20_001), stream=True)
 
 
-def test_disconnect_during_stream_stops_translation(server: RunningServer, client):
+def test_disconnect_during_a_stream_stops_the_translation(server: RunningServer, client):
     stream = client.chat.completions.create(model="en-de", messages=user(TEXT * 400), stream=True)
     assert next(iter(stream)).choices[0].delta.role == "assistant"
     stream.close()

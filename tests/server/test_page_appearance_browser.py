@@ -94,7 +94,7 @@ def test_colour_scheme_follows_system_or_setting(browser, server):
         assert page.evaluate(background) == dark
 
 
-def test_printed_page_contains_only_source_and_translation(browser, server):
+def test_printed_page_contains_only_the_source_and_the_translation(browser, server):
     with open_server_page(browser, server, START, color_scheme="dark") as page:
         page.wait_for_selector("#source")
         translate_text(page, SENTENCE)
@@ -121,7 +121,7 @@ def test_page_without_javascript_shows_a_message(browser, server):
         assert "needs JavaScript" in page.locator("noscript").inner_text()
 
 
-def test_first_load_in_browser_is_within_the_size_limit(browser, server):
+def test_first_load_in_a_browser_is_within_the_size_limit(browser, server):
     loaded = []
     with open_server_page(browser, server, START) as page:
         page.on("requestfinished", lambda request: loaded.append(request.url))

@@ -458,7 +458,7 @@ def test_requests_to_a_busy_server_are_repeated_automatically(browser, server):
 
 
 @pytest.mark.parametrize("event", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_page_recovers_if_server_is_unreachable_at_first(browser, server, event):
+def test_page_recovers_if_the_server_is_unreachable_at_first(browser, server, event):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
         page.route("**/v1/languages", lambda route: route.abort("connectionrefused"), times=1)
         page.reload()

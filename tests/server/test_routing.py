@@ -57,7 +57,7 @@ def send(method: str, path: str) -> httpx.Response:
     return asyncio.run(request())
 
 
-def test_routes_match_path_and_method():
+def test_routes_match_the_path_and_the_method():
     assert send("GET", "/v1/parts/a%20b").text == "a b"
     assert send("DELETE", "/v1/parts/x").status_code == 204
     assert send("POST", "/v1/parts").text == "body"

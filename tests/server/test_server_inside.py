@@ -143,7 +143,7 @@ def test_trace_of_sampling_matches_python(server, translator):
 
 
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 3, "nbest": 3}, {"forced": "Ich will ein Auto."}])
-def test_trace_response_matches_npm_package(server, options):
+def test_trace_response_matches_the_npm_package(server, options):
     edits = [{"layer": 2, "head": 1, "weights": "uniform"}, {"side": "source", "places": [1, 0]}]
     requested = {"attention": True, "insight": ["cross.1"], "edits": edits, "tree": True}
     body = post_inside(server, **requested, **options).json()

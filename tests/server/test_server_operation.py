@@ -117,7 +117,7 @@ def test_slow_and_silent_clients_do_not_block_other_clients(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_full_queue_rejects_requests_with_retry_after_header(tmp_path: Path):
+def test_full_queue_rejects_requests_with_a_retry_after_header(tmp_path: Path):
     with running_server(tmp_path, limits={"waiting": 2, "deadline": 120}) as server:
         with ThreadPoolExecutor(120) as pool:
             responses = list(pool.map(lambda _: post(server, " ".join([TEXT] * 8)), range(120)))

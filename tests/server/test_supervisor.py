@@ -44,7 +44,7 @@ def test_ended_worker_is_detected_immediately():
     assert time.monotonic() - start < 10
 
 
-def test_worker_with_closed_pipe_is_considered_dead():
+def test_worker_with_a_closed_pipe_is_considered_dead():
     worker = FakeWorker()
     check = WorkerCheck(worker)
     assert check(60)

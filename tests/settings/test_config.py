@@ -130,7 +130,7 @@ def test_invalid_setting_changes_are_reported(change: str, message: str) -> None
         change_setting({"one": 1}, change)
 
 
-def test_existing_settings_file_is_not_overwritten_by_template(tmp_path: Path) -> None:
+def test_existing_settings_file_is_not_overwritten_by_a_template(tmp_path: Path) -> None:
     write_template(tmp_path / "new.yaml")
     assert (tmp_path / "new.yaml").read_text() == settings_template()
     with pytest.raises(SettingsError, match="already exists"):

@@ -74,14 +74,14 @@ def test_presets_have_the_published_sizes() -> None:
     )
 
 
-def test_model_family_defaults_to_transformer() -> None:
+def test_model_family_defaults_to_the_transformer() -> None:
     model = settings({"family": "luong", "hidden": 64, "score": "concat"}).model
     assert isinstance(model, LuongSettings) and (model.hidden, model.score) == (64, "concat")
     assert settings({"width": 256}).model == TransformerSettings(width=256)
 
 
 @pytest.mark.parametrize("name", list(PRESETS))
-def test_presets_survive_round_trip(name: str) -> None:
+def test_presets_survive_a_round_trip(name: str) -> None:
     original = settings(name)
     reparsed = parse(Settings, yaml.safe_load(yaml.safe_dump(original.model_dump(mode="json"))), "my.yaml")
     assert reparsed == original

@@ -90,7 +90,7 @@ def test_M27_applied_term_ends_at_a_word_boundary():
 
 
 @pytest.mark.parametrize("sentence", ["Cars, she said.", "He said: “cars”", "(cars)"])
-def test_M27_term_without_preceding_space_has_an_additional_token_sequence(sentence):
+def test_M27_term_without_a_preceding_space_has_an_additional_token_sequence(sentence):
     sentence_terms = finder({"cars": "Wagen"}).find_terms(sentence)
     forms = [BUNDLED.target.decode(tokens) for tokens in sentence_terms.phrases.phrases[0].alternatives]
     assert {form.strip() for form in forms} == {"Wagen"}
@@ -172,7 +172,7 @@ def test_invalid_search_options_are_rejected():
         BUNDLED.translate("The car.", glossary=TERMS, glossary_mode="hard")
 
 
-def test_command_line_applies_glossary(tmp_path):
+def test_command_line_applies_a_glossary(tmp_path):
     path = tmp_path / "terms.csv"
     path.write_text("car,Wagen\nfast,flott\n")
     runner = CliRunner()

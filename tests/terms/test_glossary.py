@@ -44,7 +44,7 @@ def test_longest_terms_match_first_at_word_boundaries():
 
 
 @pytest.mark.parametrize("before", ["", "So. ", "So! ", "(", "So: '", "“"])
-def test_capital_at_sentence_start_matches_lower_case_term(before):
+def test_capital_at_the_start_of_a_sentence_matches_a_lower_case_term(before):
     [match] = Glossary.from_argument({"house": "Haus"}).find(f"{before}House for sale")
     assert match.capitalised
     assert Glossary.from_argument({"house": "Haus"}).find(f"{before}a House for sale") == []

@@ -168,7 +168,7 @@ def test_M27_missing_terms_and_other_changes_count_as_errors(case, text, errors)
     )
 
 
-def test_M27_term_without_alignment_may_replace_only_one_word():
+def test_M27_term_without_an_alignment_may_replace_only_one_word():
     """Without an alignment, the term may replace any single word."""
     judge = term_sentence("Delete your account.", "Excluir sua conta.", {"account": "cadastro"}, [None])
     for text, errors in (("Excluir seu cadastro.", (0, 0)), ("Seu cadastro.", (0, 1))):

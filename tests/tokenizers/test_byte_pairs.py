@@ -86,7 +86,7 @@ def test_supported_tokeniser_loads_as_native_byte_pair_codec(pair):
 
 @settings(deadline=None)
 @given(data=st.data())
-def test_ids_and_texts_match_tokenizers_library(pair, data):
+def test_ids_and_texts_match_the_tokenizers_library(pair, data):
     library, codec = pair
     special = st.sampled_from(["<s>", "</s>", "<|end|>", " [tool] ", "!"])
     text = "".join(data.draw(st.lists(TEXTS | special, max_size=5)))
@@ -100,7 +100,7 @@ def test_ids_and_texts_match_tokenizers_library(pair, data):
     assert codec.encode_plain(text) == plain.encode(text, add_special_tokens=False).ids
 
 
-def test_piece_and_id_lookups_match_tokenizers_library(pair):
+def test_piece_and_id_lookups_match_the_tokenizers_library(pair):
     library, codec = pair
     for number in range(library.get_vocab_size() + 2):
         assert codec.piece(number) == library.id_to_token(number)
@@ -108,14 +108,14 @@ def test_piece_and_id_lookups_match_tokenizers_library(pair):
         assert codec.number(piece) == library.token_to_id(piece)
 
 
-def test_written_tokenizer_json_matches_that_of_tokenizers_library(pair, tmp_path):
+def test_written_tokenizer_json_matches_that_of_the_tokenizers_library(pair, tmp_path):
     library, codec = pair
     assert Tokenizer.from_str(codec.content.decode()).to_str() == library.to_str()
     (tmp_path / "tokenizer.json").write_bytes(codec.content)
     assert read_tokenizer_json(tmp_path, read_tokeniser_config(tmp_path)).content == codec.content
 
 
-def test_tokenizer_json_of_byte_level_codec_matches_that_of_tokenizers_library():
+def test_tokenizer_json_of_a_byte_level_codec_matches_that_of_the_tokenizers_library():
     bpe = json.loads(train_library().to_str())["model"]
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     merges = list(map(" ".join, bpe["merges"]))
@@ -129,7 +129,7 @@ def test_tokenizer_json_of_byte_level_codec_matches_that_of_tokenizers_library()
 
 
 @pytest.mark.parametrize("merge", [("a", "b"), ("a", " b"), ("#version", "b")])
-def test_bpe_merges_survive_round_trip(merge, tmp_path):
+def test_bpe_merges_survive_a_round_trip(merge, tmp_path):
     pairs = BytePairs([*LETTERS, "".join(merge), *sorted({*merge} - {*LETTERS})], [merge])
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     codec = byte_level_codec(tokenizers, pairs, "pieces", splitter)
@@ -165,7 +165,7 @@ def vocabularies(draw):
 
 
 @given(vocabularies(), st.text("abcde", max_size=40), st.booleans())
-def test_merge_order_matches_tokenizers_library(vocabulary, word, whole_words):
+def test_merge_order_matches_the_tokenizers_library(vocabulary, word, whole_words):
     pieces, merges = vocabulary
     library = models.BPE(
         {piece: number for number, piece in enumerate(pieces)}, merges, ignore_merges=whole_words

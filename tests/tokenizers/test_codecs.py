@@ -33,7 +33,7 @@ def test_special_tokens_of_a_valid_file_are_read(tmp_path):
     assert read(write_tokeniser(tmp_path, lambda values: None)).special_token_frame() == ((2,), (3,))
 
 
-def test_panic_in_tokenizers_library_raises_an_error_that_names_the_file(tmp_path):
+def test_panic_in_the_tokenizers_library_raises_an_error_that_names_the_file(tmp_path):
     def rename(values):
         special = values["post_processor"]["special_tokens"]
         special["[XXX]"] = special.pop("[CLS]")
@@ -44,13 +44,13 @@ def test_panic_in_tokenizers_library_raises_an_error_that_names_the_file(tmp_pat
     assert codec.encode("a") == [1]
 
 
-def test_error_for_missing_unk_token_names_the_file(tmp_path):
+def test_error_for_a_missing_unk_token_names_the_file(tmp_path):
     codec = read(write_tokeniser(tmp_path, lambda values: values["model"].update(unk_token="[GONE]")))
     with pytest.raises(ModelError, match=r"tokenizer\.json: damaged"):
         codec.encode("b")
 
 
-def test_only_errors_of_tokenizers_library_are_converted():
+def test_only_errors_of_the_tokenizers_library_are_converted():
     class PanicException(BaseException):
         """Stands for the panic exception of the library, which is not a subclass of Exception."""
 

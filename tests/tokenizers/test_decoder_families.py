@@ -109,7 +109,7 @@ def test_ids_of_ten_thousand_lines_match_transformers(kind):
 
 
 @EACH_KIND
-def test_texts_survive_round_trip(kind):
+def test_texts_survive_a_round_trip(kind):
     uwaga_tokeniser, _ = cached_both(kind)
     for text in [*LINES[::11], "naïve 🚗\n日本語\t x"]:
         assert uwaga_tokeniser.decode(ids(uwaga_tokeniser, text)) == text
@@ -155,7 +155,7 @@ def test_encoding_any_text_matches_sentencepiece(kind, text):
 CACHED_SENTENCEPIECE = {}
 
 
-def test_added_tokens_of_sentencepiece_model_are_read(tmp_path):
+def test_added_tokens_of_a_sentencepiece_model_are_read(tmp_path):
     directory = tmp_path / "m"
     shutil.copytree(sentencepiece_folder("llama2"), directory)
     size = SentencePieceProcessor(model_file=str(directory / "tokenizer.model")).get_piece_size()
@@ -170,7 +170,7 @@ def test_added_tokens_of_sentencepiece_model_are_read(tmp_path):
     assert uwaga_tokeniser.decode(uwaga_tokeniser.encode("the<|im_start|> dog[PAD]")) == "the  dog"
 
 
-def test_tokens_without_embedding_are_rejected_in_texts(tmp_path):
+def test_tokens_without_an_embedding_are_rejected_in_texts(tmp_path):
     """Gemma's tokeniser has an image token for which its language model has no embedding."""
     size = len(cached_both("gemma")[1])
     uwaga_tokeniser = read_decoder_tokeniser(folder("gemma"), TokenIds(size))

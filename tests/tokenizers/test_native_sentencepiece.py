@@ -97,7 +97,7 @@ def check(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_encoded_and_decoded_texts_match_sentencepiece_library(name: str) -> None:
+def test_encoded_and_decoded_texts_match_the_sentencepiece_library(name: str) -> None:
     library, native = peer_and_native(name)
     assert len(native) == library.get_piece_size()
     assert native.symbols == (library.bos_id(), library.eos_id(), library.pad_id(), library.unk_id())
@@ -113,12 +113,12 @@ def test_encoded_and_decoded_texts_match_sentencepiece_library(name: str) -> Non
 
 
 @given(name=st.sampled_from(list(MODELS)), text=texts)
-def test_encoding_any_text_matches_sentencepiece_library(name: str, text: str) -> None:
+def test_encoding_any_text_matches_the_sentencepiece_library(name: str, text: str) -> None:
     check(name, text)
 
 
 @given(name=st.sampled_from(list(MODELS)), seed=st.integers(0, 2**32), count=st.integers(0, 12))
-def test_decoding_any_ids_matches_sentencepiece_library(name: str, seed: int, count: int) -> None:
+def test_decoding_any_ids_matches_the_sentencepiece_library(name: str, seed: int, count: int) -> None:
     library, native = peer_and_native(name)
     random = Random(seed)
     ids = [random.randrange(len(native)) for _ in range(count)]
@@ -127,7 +127,7 @@ def test_decoding_any_ids_matches_sentencepiece_library(name: str, seed: int, co
 
 @pytest.mark.release
 @pytest.mark.parametrize("name", MODELS)
-def test_ids_of_100_000_lines_match_sentencepiece_library(name: str) -> None:
+def test_ids_of_100_000_lines_match_the_sentencepiece_library(name: str) -> None:
     library, native = peer_and_native(name)
     random = Random(7)
     spans = list(SCRIPTS.values())
@@ -144,7 +144,7 @@ def test_ids_of_100_000_lines_match_sentencepiece_library(name: str) -> None:
     assert [native.decode(row) for row in ids] == library.decode(ids)
 
 
-def test_encoding_without_space_prefix_matches_sentencepiece_library() -> None:
+def test_encoding_without_a_space_prefix_matches_the_sentencepiece_library() -> None:
     no_prefix = b"\x1a\x02\x18\x00"  # normalizer_spec.add_dummy_prefix = false; a later field wins
     model = sentencepiece()
     library, native = SentencePieceProcessor(model_proto=model + no_prefix), SentencePiece(model)
@@ -188,7 +188,7 @@ def test_damaged_or_unsupported_model_is_rejected(model: Callable[[], bytes], me
         SentencePiece(model())
 
 
-def test_control_symbol_spelt_like_a_normal_piece_matches_sentencepiece_library() -> None:
+def test_control_symbol_spelt_like_a_normal_piece_matches_the_sentencepiece_library() -> None:
     _, before = peer_and_native("unigram")
     spelt = before.pieces(LINES[0])[0]
     model = trained_model("unigram") + piece_message(spelt, CONTROL)

@@ -115,7 +115,7 @@ def test_decoding_any_ids_matches_transformers(name, data):
 
 
 @FAMILY
-def test_texts_survive_round_trip(name):
+def test_texts_survive_a_round_trip(name):
     case = older_format(name)
     for text in [line for line in LINES if line.isascii()][:30:7]:
         decoded = case.uwaga.decode(ids(case, text))

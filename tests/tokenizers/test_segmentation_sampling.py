@@ -170,7 +170,7 @@ def test_tokeniser_trained_in_another_process_is_equal(tmp_path: Path) -> None:
     assert len(digests) == 1
 
 
-def test_piece_table_matches_sentencepiece_library(tokeniser: Tokeniser) -> None:
+def test_piece_table_matches_the_sentencepiece_library(tokeniser: Tokeniser) -> None:
     pieces = read_pieces(tokeniser.model_bytes)
     assert list(pieces.pieces) == tokeniser.pieces(range(tokeniser.size))
     assert pieces.types.count(PieceType.byte) == 256

@@ -50,7 +50,7 @@ TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PARTS), max_size=8).map(""
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("norm", NORMALISATIONS)
-def test_texts_survive_round_trip(tokenisers, kind, norm) -> None:
+def test_texts_survive_a_round_trip(tokenisers, kind, norm) -> None:
     tokeniser = tokenisers[kind, norm]
 
     @given(TEXTS)
@@ -68,7 +68,7 @@ def test_texts_survive_round_trip(tokenisers, kind, norm) -> None:
     check()
 
 
-def test_all_characters_survive_round_trip(tokenisers) -> None:
+def test_all_characters_survive_a_round_trip(tokenisers) -> None:
     tokeniser = tokenisers["bpe", "identity"]
     points = [*range(0x20000), *range(0x20000, 0x110000, 17)]
     for start in range(0, len(points), 512):

@@ -96,7 +96,7 @@ def test_ten_training_steps_from_a_marian_model_match_transformers(tmp_path: Pat
     assert peer_losses[-1] < peer_losses[0] - 0.1  # the loss falls
 
 
-def test_adapted_marian_model_is_written_in_marian_format(tmp_path: Path) -> None:
+def test_adapted_marian_model_is_written_in_the_marian_format(tmp_path: Path) -> None:
     make(tmp_path / "marian")
     write_corpus(
         tmp_path, [f"{source}\t{target}" for source, target in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)]
@@ -151,7 +151,9 @@ def test_adapted_model_is_written_in_the_format_of_its_family(tmp_path: Path, ki
     assert len(changed) > 0.8 * len(before)
 
 
-def test_adapted_t5_model_is_written_in_t5_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adapted_t5_model_is_written_in_the_t5_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from uwaga.checkpoints.formats.huggingface import t5
 
     monkeypatch.setattr(t5, "read_t5_tokeniser", numbered_tokens.read_numbers)
@@ -231,7 +233,7 @@ def test_M34_adapter_for_a_read_only_format_is_trained_and_merged(
     assert not np.allclose(original, scores[0], rtol=1e-4)
 
 
-def test_marian_model_with_new_vocabulary_is_written_in_uwaga_format(tmp_path: Path) -> None:
+def test_marian_model_with_a_new_vocabulary_is_written_in_the_uwaga_format(tmp_path: Path) -> None:
     make(tmp_path / "marian")
     write_corpus(
         tmp_path, [f"{source}\t{target}" for source, target in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)]

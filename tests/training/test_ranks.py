@@ -180,7 +180,7 @@ def test_error_for_a_broken_connection_names_the_ended_process_once() -> None:
         rank_messages.close()
 
 
-def test_waiting_process_detects_failure_of_another_process() -> None:
+def test_waiting_process_detects_the_failure_of_another_process() -> None:
     store = HashStore()
     local, other = RankMessages(store, 0, 2), RankMessages(store, 1, 2)
     threading.Timer(0.2, other.fail).start()

@@ -154,7 +154,7 @@ def test_unresponsive_process_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_errors_of_several_processes_are_reported_once_without_traceback(tmp_path: Path) -> None:
+def test_errors_of_several_processes_are_reported_once_without_a_traceback(tmp_path: Path) -> None:
     prepare(tmp_path, accumulate=4)
     for processes, changes, message in (
         (

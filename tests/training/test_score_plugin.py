@@ -48,7 +48,7 @@ def test_model_with_a_plugin_attention_score_is_trained_stored_and_loaded(
     ("content", "message"),
     [(None, "no such file"), ("x = 1\ny = z\n", "line 2: NameError"), ("def\n", "SyntaxError")],
 )
-def test_faulty_plugin_is_reported_with_file_and_line(
+def test_faulty_plugin_is_reported_with_its_file_and_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, message: str
 ) -> None:
     forget_plugins(monkeypatch)

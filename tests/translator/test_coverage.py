@@ -148,7 +148,7 @@ def test_weakly_linked_words_count_as_omitted_at_a_lower_likelihood_gain():
     assert is_omitted("Monday", -2.0, 0.05) and not is_omitted("Monday", -2.0, 0.2)
 
 
-def test_word_without_any_link_counts_as_omitted_even_without_likelihood_gain(bundled):
+def test_word_without_any_link_counts_as_omitted_even_without_a_likelihood_gain(bundled):
     result = bundled.translate("It gets dark early in winter.", coverage=True)
     assert result.text == "Im Winter wird es dunkel."
     assert result.coverage.omitted == ("early",)

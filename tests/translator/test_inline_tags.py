@@ -32,7 +32,9 @@ def translator() -> Translator:
 
 
 @pytest.mark.parametrize("pivot", [False, True])
-def test_tags_are_kept_and_text_equals_translation_without_tags(translator: Translator, pivot: bool) -> None:
+def test_tags_are_kept_and_the_text_equals_the_translation_without_tags(
+    translator: Translator, pivot: bool
+) -> None:
     chain = translator.then(with_swapped_languages(translator)) if pivot else translator
     results = chain.run_inlines(TEXTS, Request(""))
     plain = chain.translate([strip_tags(inline).text for inline in TEXTS])

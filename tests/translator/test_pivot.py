@@ -129,7 +129,7 @@ def test_options_for_the_target_apply_to_the_last_model():
 
 @pytest.mark.parametrize("chain", CHAINS, ids=len)
 @pytest.mark.parametrize("text", [*TEXTS, TEXT, "The dog {name} sees.\nThe %s."])
-def test_stream_equals_greedy_translation(chain, text):
+def test_stream_equals_the_greedy_translation(chain, text):
     pivot = chain[0].then(*chain[1:])
     expected = pivot.translate(text, beam=1, split="sentences")
     pieces, truncated = [], []

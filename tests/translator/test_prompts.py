@@ -129,7 +129,7 @@ def without_broken_bytes(text):
     return text.replace("\ufffd", "")
 
 
-def test_translation_equals_greedy_transformers_response(chat_model, translator):
+def test_translation_equals_the_greedy_response_of_transformers(chat_model, translator):
     _, peer, model = chat_model
     translations = translator.translate(TEXTS, max_length=20)
     for text, translation in zip(TEXTS, translations, strict=True):
@@ -344,7 +344,7 @@ def test_pipeline_generates_replies_to_chats(chat_model, generator):
         ("SmolLM2-135M-Instruct", "chat"),
     ],
 )
-def test_prompt_template_is_chosen_by_model_name(name, family):
+def test_prompt_template_is_chosen_by_the_model_name(name, family):
     assert choose_prompt([name]).name == family
 
 

@@ -90,7 +90,7 @@ def test_results_are_serialised_to_one_line_of_json():
         assert json.loads(result.to_json()) == result.to_dict()
 
 
-def test_translator_repr_describes_model_and_engine(numbers):
+def test_translator_repr_describes_the_model_and_the_engine(numbers):
     isa = numbers.decoder.isa
     assert (
         repr(numbers)

@@ -226,7 +226,7 @@ def test_lines_are_translated_separately(translator):
         {"sample": True, "seed": 4, "temperature": 2.0},
     ],
 )
-def test_M23_stream_equals_greedy_translation(translator, options):
+def test_M23_stream_equals_the_greedy_translation(translator, options):
     for text in [*TEXTS[::6], "The dog. The cat.\n\nWe go.\r\n", " ".join(tiny.ENGLISH[:4])]:
         pieces = list(translator.stream(text, **options))
         assert "".join(pieces) == translator.translate(text, beam=1, **options).text
@@ -427,7 +427,7 @@ def test_importing_the_package_does_not_import_torch():
         _ = uwaga.transalte
 
 
-def test_long_sentence_error_states_length_and_limit(translator):
+def test_long_sentence_error_states_the_length_and_the_limit(translator):
     with pytest.raises(TextTooLongError, match=r"text 2: the sentence .* has \d+ tokens.* at most 40"):
         translator.translate(["fine", "house " * 60], split="never")
     with pytest.raises(TextTooLongError, match="line 7"):
