@@ -379,7 +379,7 @@ class BatchTicket(Protocol):
         ...
 
     def leave(self) -> None:
-        """Remove the sentences of the ticket and wake a thread waiting in :meth:`collect`."""
+        """Remove the sentences of the ticket, and wake a thread that is waiting in :meth:`collect`."""
         ...
 
 

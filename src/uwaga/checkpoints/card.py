@@ -55,7 +55,7 @@ class Card:
 
     @cached_property
     def front_matter(self) -> Mapping[str, object]:
-        """The values in the front matter; empty if the card has none or it is not a YAML mapping."""
+        """The values in the front matter; empty if the card has no front matter or only an invalid one."""
         if not (front_match := FRONT_MATTER.match(self.text)):
             return {}
         from uwaga.settings.yaml_text import load_yaml

@@ -145,7 +145,7 @@ class _StoreWriter:
         self._reader.report.warnings += self._checks.warnings()
 
     def write(self, chunk: list[Pair]) -> None:
-        """Tokenise and filter pairs, and append those that no filter drops."""
+        """Tokenise pairs, and append those that no filter drops."""
         self._checks.add(
             [pair.line for pair in chunk],
             [pair.source.encode() for pair in chunk],

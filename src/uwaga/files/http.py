@@ -306,7 +306,7 @@ def public_url(location: str) -> str:
 
 
 def join_url(base: str, path: str) -> str:
-    """Return the URL or path of a relative path below a base; the relative path must have been checked."""
+    """Join a base URL or folder and a relative path, which must have been checked."""
     if not is_http_url(base):
         return str(Path(base, path))
     return base.rstrip("/") + "/" + urllib.parse.quote(path, safe="/~+=@")

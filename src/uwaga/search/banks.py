@@ -120,7 +120,7 @@ class Banks:
         return np.asarray(-(-self._beams // np.minimum(banks, self._beams)))
 
     def admit(self, indices: Ids) -> None:
-        """Add the sentences at ``indices`` (sentences,) in the initial state."""
+        """Add the sentences at ``indices`` (sentences,), whose hypotheses are in the initial state."""
         current, width = self._states, self._states.counts.shape[2]
         roots = np.repeat(self._roots[indices][:, None], self._beams, axis=1)
         self._indices = np.concatenate([self._indices, indices])

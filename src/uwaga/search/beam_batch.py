@@ -57,7 +57,7 @@ class TargetPath:
 
 
 class Trellis:
-    """The nodes of each step of a batch; a node is an index into those of its step.
+    """The nodes of each step of a batch; a node is referred to by its index among the nodes of its step.
 
     The first token of a sentence that enters the batch after ``start`` steps is in step ``start``.
     """

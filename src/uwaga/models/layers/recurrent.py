@@ -56,7 +56,7 @@ class _GatedLayer(nn.Module):
         return linear(x, matrix, weights.input_bias if first == 0 else None)
 
     def input_product(self, projected: Tensor, first: int) -> StepProduct:
-        """Return a product that adds the projection of each step's inputs to that of inputs known in advance.
+        """Return the projection of all inputs, step by step, if some of the inputs are known in advance.
 
         Args:
             projected: (rows, time, gates * units) projection of the inputs before ``first``, with the bias.

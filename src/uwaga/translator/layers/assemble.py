@@ -111,7 +111,8 @@ def _parts(sentence: Sentence, target: Subwords) -> list[Part]:
 
 
 def best_combinations(choices: Sequence[Sequence[Part]], nbest: int) -> list[tuple[Part, ...]]:
-    """Return up to ``nbest`` combinations of one part per sentence: that of the first parts, then the best.
+    """Return up to ``nbest`` combinations of one part per sentence: first that of all first parts, then the
+    best of the others.
 
     The first part of a sentence is its translation, which need not have the highest score: it may be the one
     with the terms of a glossary.
