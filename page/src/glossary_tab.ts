@@ -20,7 +20,7 @@ export class GlossaryTab {
   private readonly note = make("p", { class: "faint", attributes: { role: "status" } });
   private readonly problem = make("p", { class: "note", attributes: { role: "alert" } });
   private readonly removeAll = button("glossaryClear", () => this.remove([]));
-  private readonly removeAllConfirmed = button("glossaryClear", () => this.removeConfirmed([]));
+  private readonly removeAllConfirmed = button("confirmedClear", () => this.removeConfirmed([]));
   private readonly undo = new UndoNotice();
   private readonly undoConfirmed = new UndoNotice();
   private readonly source = make("input", { label: "glossarySource", placeholder: "glossarySource", attributes: { autocomplete: "off", dir: "auto" } });

@@ -41,6 +41,13 @@ test("the options of a list begin with a letter of the same case", () => {
   }
 });
 
+test("buttons that remove different things have different labels", () => {
+  for (const messages of Object.values(PAGE)) {
+    const labels = [messages.clear, messages.remove, messages.glossaryClear, messages.confirmedClear, messages.historyClear];
+    assert.equal(new Set(labels).size, labels.length, String(labels));
+  }
+});
+
 test("page and laboratory have no common keys", () => {
   assert.deepEqual(Object.keys(en).filter((key) => key in pageEn), []);
 });
