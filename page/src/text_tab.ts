@@ -18,6 +18,7 @@ import { SentencePanel } from "./sentence_panel";
 import { type Line, Session } from "./session";
 import { fromFragment, isTooLong, toFragment } from "./share";
 import { TextProgress } from "./text_progress";
+import { UndoNotice } from "./undo";
 import { WordMenu } from "./word_menu";
 
 /** Milliseconds without a key press before a request. */
@@ -63,6 +64,7 @@ export class TextTab implements Selection {
   /** Whether the sentence at the caret of the source is selected, until the reader selects another one. */
   private followsCaret = false;
   private readonly progress = new TextProgress();
+  private readonly undo = new UndoNotice();
   private readonly languageCheck: LanguageCheck;
   private checking = new AbortController();
   private selectionTimer: ReturnType<typeof setTimeout> | undefined;
@@ -79,6 +81,7 @@ export class TextTab implements Selection {
     this.source = new SourceBox({
       onInput: (isPasted) => {
         this.followsCaret = true;
+        this.undo.clear();
         this.update(isPasted ? 0 : PAUSE);
       },
       onCaret: () => {
@@ -124,6 +127,7 @@ export class TextTab implements Selection {
 
   /** Set the text and translate it. */
   open(text: string): void {
+    this.undo.clear();
     this.source.text = text;
     this.followsCaret = false;
     this.update(0);
@@ -192,7 +196,7 @@ export class TextTab implements Selection {
         this.copyButton, this.downloadButton, this.shareButton, this.printButton),
       this.menu.element);
     // What comes and goes stands below the panes, so that their texts do not move, and in view.
-    const below = make("div", { class: "below" }, this.note, this.progress.element);
+    const below = make("div", { class: "below" }, this.note, this.undo.element, this.progress.element);
     const element = make("div", {}, this.bar.element, this.memories.element, make("div", { class: "panes" }, left, right),
       below, this.demonstration, this.panel.element, this.status);
     element.classList.toggle("marks", this.app.store.settings.marksUnsure);
@@ -261,9 +265,12 @@ export class TextTab implements Selection {
     this.bar.refresh();
   }
 
+  /** Clear the text, until the reader undoes it. */
   private clear(): void {
+    const { text } = this;
     this.open("");
-    this.focus();
+    if (text) this.undo.show(() => this.open(text), this.source.box);
+    this.focus(); // for the next text
   }
 
   private async copy(text: string, key: Key): Promise<void> {

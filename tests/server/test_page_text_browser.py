@@ -793,6 +793,28 @@ def test_text_is_copied_downloaded_shared_and_cleared(browser, server, tmp_path)
         expect(page.locator("#source")).to_be_focused()
 
 
+def test_cleared_text_can_be_restored_until_the_next_one(page):
+    clear = page.get_by_role("button", name="Clear", exact=True)
+    undo = page.get_by_role("button", name="Undo")
+    source = page.locator("#source")
+    clear.press("Enter")
+    expect(undo).to_have_count(0)  # there was no text
+    translation = translate_text(page, TWO_SENTENCES)
+    clear.press("Enter")
+    expect(source).to_have_value("")
+    expect(source).to_be_focused()
+    expect(page.locator("[role=status]", has_text="Removed.")).to_be_visible()
+    page.evaluate("dispatchEvent(new Event('online'))")
+    undo.press("Enter")
+    expect(source).to_have_value(TWO_SENTENCES)
+    expect(source).to_be_focused()
+    wait_for_translation(page, translation)
+    expect(undo).to_have_count(0)
+    clear.press("Enter")
+    source.press_sequentially("A")
+    expect(undo).to_have_count(0)
+
+
 def test_buttons_are_disabled_and_the_hint_is_shown_without_a_text(page):
     names = ("Copy", "Download", "Share", "Print")
     for text in ("", " \n ", SENTENCE, "\n"):
