@@ -65,6 +65,8 @@ export class TextTab implements Selection {
   private followsCaret = false;
   private readonly progress = new TextProgress();
   private readonly undo = new UndoNotice();
+  /** The text and languages before the last swap, and the text that replaced it. */
+  private beforeSwap = { source: "", target: "", text: "", replacement: "" };
   private readonly languageCheck: LanguageCheck;
   private checking = new AbortController();
   private selectionTimer: ReturnType<typeof setTimeout> | undefined;
@@ -260,8 +262,13 @@ export class TextTab implements Selection {
   private swap(): void {
     const problem = this.bar.swapProblem();
     if (problem) return this.note.replaceChildren(make("p", {}, problem));
-    this.app.swap(this.session.settings.source);
-    this.open(this.session.text() || this.text);
+    const { text, session, beforeSwap } = this;
+    const { source, target } = session.settings;
+    this.app.swap(source);
+    const isBack = beforeSwap.source === target && beforeSwap.target === source && beforeSwap.replacement === text;
+    const replacement = isBack ? beforeSwap.text : session.text() || text;
+    this.beforeSwap = { source, target, text, replacement };
+    this.open(replacement);
     this.bar.refresh();
   }
 

@@ -9,6 +9,7 @@ import re
 import pytest
 from running_server import running_server
 from server_page import (
+    FINISHED_LINES,
     START,
     copy_bundled_model,
     eventually,
@@ -657,6 +658,28 @@ def test_languages_are_detected_selected_and_swapped(browser, server):
         expect(page.get_by_role("alert")).to_have_text("There is no model from Arabic to English.")
         page.reload()
         expect_languages(page, "en", "ar")
+
+
+def test_swapping_twice_restores_the_text_and_its_translation(page):
+    swap, source = page.get_by_role("button", name="Swap languages"), page.locator("#source")
+    translate_text(page, TWO_SENTENCES)
+    word(page, "ein").click()
+    page.locator(".menu .choice").first.click()
+    page.wait_for_selector(".word.chosen")
+    chosen = output(page)
+    for _ in range(2):
+        swap.click()
+        expect_languages(page, "de", "en")
+        expect(source).to_have_value(chosen)
+        page.wait_for_selector(FINISHED_LINES)
+        swap.click()
+        expect_languages(page, "en", "de")
+        expect(source).to_have_value(TWO_SENTENCES)
+        wait_for_translation(page, chosen)
+    swap.click()
+    back = translate_text(page, "Er schläft.")
+    swap.click()
+    expect(source).to_have_value(back)  # the text has changed meanwhile
 
 
 def test_text_in_a_language_other_than_the_selected_one_is_reported(page):
