@@ -126,6 +126,7 @@ export class Session {
     this.requested = { text, settings };
     this.batch = { lines: [], share: 0 };
     const previous = this.lines;
+    if (isBlank(text)) this.detectedLanguage = null;
     this.use({ ...settings, source: settings.source === AUTO ? (this.detectedLanguage?.code ?? AUTO) : settings.source });
     this.lines = linesOf(text).map((source, index) => ({
       source, text: previous[index]?.text ?? "", stage: "old" as const, grows: isGrown(previous[index], source),
@@ -134,7 +135,8 @@ export class Session {
     this.listener.failed(null);
     try {
       const pendingLines = missingLines(this.lines.map((line) => line.source), (line) => this.cache.get(this.cacheKey(line)) !== undefined);
-      const isComplete = !pendingLines.length && !this.outdatedChoices().size;
+      const isDetected = settings.source !== AUTO || isBlank(text) || this.detectedLanguage?.text === text;
+      const isComplete = isDetected && !pendingLines.length && !this.outdatedChoices().size;
       this.notify(!isComplete);
       if (isBlank(text)) this.listener.detected(undefined);
       if (isComplete) return;

@@ -660,6 +660,26 @@ def test_languages_are_detected_selected_and_swapped(browser, server):
         expect_languages(page, "en", "ar")
 
 
+def test_detected_language_of_a_known_text_is_shown_and_swapped(browser, server):
+    with open_server_page(browser, server, "#source=auto&target=de") as page:
+        page.wait_for_selector("#source")
+        detected = page.locator("#from option:checked")
+        swap = page.get_by_role("button", name="Swap languages")
+        translation = translate_text(page, SENTENCE)
+        page.get_by_role("button", name="Clear", exact=True).click()
+        expect(detected).to_have_text("Detect language")
+        expect(swap).to_be_disabled()
+        assert translate_text(page, SENTENCE) == translation
+        expect(detected).to_have_text("Detected: English")
+        page.locator("#from").select_option("en")
+        page.locator("#from").select_option("auto")
+        expect(detected).to_have_text("Detected: English")
+        expect(swap).to_be_enabled()
+        swap.click()
+        expect_languages(page, "de", "en")
+        expect(page.locator("#source")).to_have_value(translation)
+
+
 def test_swapping_twice_restores_the_text_and_its_translation(page):
     swap, source = page.get_by_role("button", name="Swap languages"), page.locator("#source")
     translate_text(page, TWO_SENTENCES)
