@@ -2,7 +2,7 @@
 
 import { Api, type RequestSettings } from "./api";
 import type { Pair } from "./glossary_file";
-import { AUTO, nameOf, type AvailableLanguages, resolvePair, swapPair } from "./languages";
+import { AUTO, nameOf, type AvailableLanguages, type LanguagePair, resolvePair, swapPair } from "./languages";
 import { supportsPair, type Memory } from "./memories";
 import { currentLanguage, say } from "./messages";
 import { fromFragment } from "./share";
@@ -11,6 +11,10 @@ import type { Store } from "./store";
 export class App {
   /** Called when the selected languages have changed. */
   readonly listeners: Array<() => void> = [];
+  /** The selected languages: those that the reader has chosen, or else languages between which a model translates. */
+  pair: LanguagePair = { source: "", target: "" };
+  /** The detected language of the text. */
+  private detected: string | undefined;
 
   constructor(
     readonly api: Api,
@@ -18,37 +22,59 @@ export class App {
     readonly languages: AvailableLanguages,
     private readonly memories: Memory[],
   ) {
-    const shared = fromFragment(location.hash);
-    const { source, target } = store.settings;
-    this.choose(shared.source ?? (source || (languages.detects ? AUTO : "")), shared.target ?? target);
+    this.choose(fromFragment(location.hash));
   }
 
-  choose(source: string, target: string): void {
-    this.store.change(resolvePair(this.languages, source, target));
+  /** Select languages; what is not named stays. */
+  choose(chosen: Partial<LanguagePair>): void {
+    const { source, target } = { ...this.store.settings, ...chosen };
+    this.store.change({ source, target });
+    this.resolve();
+  }
+
+  /** The languages of the text: the detected one instead of one to be detected. */
+  get textPair(): LanguagePair {
+    const { source, target } = this.pair;
+    return { source: source === AUTO ? (this.detected ?? AUTO) : source, target };
+  }
+
+  /** Set the detected language of the text; undefined if it was not detected. Return whether it has changed. */
+  setDetected(code: string | undefined): boolean {
+    const isNew = this.detected !== code;
+    this.detected = code;
+    if (isNew) this.resolve();
+    return isNew;
+  }
+
+  private resolve(): void {
+    const { source, target } = this.store.settings;
+    const chosen = { source: source || (this.languages.detects ? AUTO : ""), target };
+    this.pair = resolvePair(this.languages, chosen, currentLanguage(), this.detected);
     for (const listener of this.listeners) listener();
   }
 
   /** Return the settings of requests. */
   requestSettings(): RequestSettings {
-    const { source, target, beam, usesGlossary } = this.store.settings;
+    const { beam, usesGlossary } = this.store.settings;
+    const { source, target } = this.pair;
     return { source, target, beam, glossary: usesGlossary ? this.store.glossary(source, target) : [], memory: this.memory() };
   }
 
   /** Return the memories for the selected languages. */
   suitableMemories(): Memory[] {
-    const { source, target } = this.store.settings;
+    const { source, target } = this.pair;
     return this.memories.filter((memory) => supportsPair(memory, source, target));
   }
 
   /** Return the selected memory, if any. */
   memory(): Memory | null {
-    const { source, target } = this.store.settings;
+    const { source, target } = this.pair;
     const id = this.store.memory(source, target);
     return this.suitableMemories().find((memory) => memory.id === id) ?? null;
   }
 
   chooseMemory(id: string): void {
-    const { source, target } = this.store.settings;
+    const { source, target } = this.pair;
     this.store.setMemory(source, target, id);
   }
 
@@ -65,23 +91,16 @@ export class App {
     return memory;
   }
 
-  /** Return the selected languages swapped, or null if no model translates in that direction. */
-  swappedPair(source: string | undefined): { source: string; target: string } | null {
-    return source === undefined ? null : swapPair(this.languages, source, this.store.settings.target);
+  /** Return the languages of the text swapped, or null if no model translates in that direction. */
+  swappedPair(): LanguagePair | null {
+    return swapPair(this.languages, this.textPair);
   }
 
   /** Return whether the bundled model translates the selected languages. */
   isDemonstration(): boolean {
     const { sources = [], targets = [] } = this.languages.demonstration ?? {};
-    const { source, target } = this.store.settings;
+    const { source, target } = this.pair;
     return (source === AUTO || sources.includes(source)) && targets.includes(target);
-  }
-
-  /** Swap the languages; return whether a model translates in that direction. */
-  swap(source: string): boolean {
-    const pair = this.swappedPair(source);
-    if (pair) this.choose(pair.source, pair.target);
-    return pair !== null;
   }
 
   nameOf(code: string): string {

@@ -57,7 +57,7 @@ export class DocumentTab {
   }
 
   refresh(): void {
-    const { source, target } = this.app.store.settings;
+    const { source, target } = this.app.pair;
     this.pair.textContent = say("documentPair", this.app.withLanguageNames({ from: source, to: target }));
   }
 

@@ -45,7 +45,7 @@ export class GlossaryTab {
     const tools = make("div", { class: "row" }, uses, file,
       make("label", { say: "glossaryFile", class: "button", attributes: { for: "glossary-file" } }),
       this.keep);
-    this.keep.append(button("glossarySave", () => this.save("glossary", this.app.store.settings, this.pairs())), this.removeAll);
+    this.keep.append(button("glossarySave", () => this.save("glossary", this.app.pair, this.pairs())), this.removeAll);
     this.confirmed = make("section", { class: "confirmed" }, make("h2", { say: "confirmedTitle" }), make("p", { say: "confirmedIntro", class: "faint" }),
       make("div", { class: "row" },
         button("glossarySave", () => this.save("confirmed", this.session.settings, this.confirmedPairs())),
@@ -65,7 +65,7 @@ export class GlossaryTab {
   /** Show the stored pairs. */
   refresh(): void {
     for (const message of [this.note, this.problem]) setText(message, "");
-    const { source, target } = this.app.store.settings;
+    const { source, target } = this.app.pair;
     this.intro.textContent = say("glossaryIntro", this.app.withLanguageNames({ from: source, to: target }));
     const pairs = this.pairs();
     this.rows.replaceChildren(...pairs.map((pair) => row(pair, () => this.remove(this.pairs().filter(([term]) => term !== pair[0])))));
@@ -77,12 +77,12 @@ export class GlossaryTab {
   }
 
   private pairs(): Pair[] {
-    const { source, target } = this.app.store.settings;
+    const { source, target } = this.app.pair;
     return this.app.store.glossary(source, target);
   }
 
   private set(pairs: Pair[]): void {
-    const { source, target } = this.app.store.settings;
+    const { source, target } = this.app.pair;
     this.app.store.setGlossary(source, target, pairs);
     this.onShow();
     this.onChange();

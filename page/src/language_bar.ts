@@ -3,7 +3,7 @@
 import type { App } from "./app";
 import { make, fillSelect } from "./dom";
 import { icon } from "./icons";
-import { AUTO, nameOf, availableTargets, type Language } from "./languages";
+import { AUTO, nameOf, availableTargets, type Language, type LanguagePair } from "./languages";
 import { say, currentLanguage } from "./messages";
 
 export class LanguageBar {
@@ -12,7 +12,6 @@ export class LanguageBar {
   private readonly to = make("select", { id: "to" });
   private readonly status = make("span", { class: "unseen", attributes: { role: "status" } });
   private readonly swapButton: HTMLButtonElement;
-  private detectedCode: string | undefined;
 
   constructor(
     private readonly app: App,
@@ -20,12 +19,13 @@ export class LanguageBar {
     onSwap: () => void,
   ) {
     this.swapButton = make("button", { class: "button swap", label: "swap", attributes: { type: "button" }, on: { click: onSwap } }, icon("swap"));
-    const choose = () => {
-      this.app.choose(this.from.value, this.to.value);
+    const choose = (chosen: Partial<LanguagePair>) => {
+      this.app.choose(chosen);
       this.refresh();
       onChange();
     };
-    for (const select of [this.from, this.to]) select.addEventListener("change", choose);
+    this.from.addEventListener("change", () => choose({ source: this.from.value }));
+    this.to.addEventListener("change", () => choose({ target: this.to.value }));
     this.element = make(
       "div",
       { class: "bar" },
@@ -35,22 +35,14 @@ export class LanguageBar {
     this.refresh();
   }
 
-  /** Set the detected language of the text; undefined if it was not detected. */
-  setDetected(code: string | undefined): void {
-    this.detectedCode = code;
-    this.refresh();
-  }
-
   refresh(): void {
-    const { languages, store } = this.app;
-    const { source, target } = store.settings;
+    const { languages, pair: { source, target }, textPair } = this.app;
     const reader = currentLanguage();
     const toOptions = (choices: Language[]) =>
       choices
         .map((language): [string, string] => [language.code, nameOf(language, reader)])
         .sort((first, second) => first[1].localeCompare(second[1], reader));
-    const isAuto = source === AUTO;
-    const detected = isAuto && this.detectedCode ? say("detected", { language: this.app.nameOf(this.detectedCode) }) : "";
+    const detected = textPair.source === source ? "" : say("detected", { language: this.app.nameOf(textPair.source) });
     const auto: Array<[string, string]> = languages.detects ? [[AUTO, detected || say("detect")]] : [];
     fillSelect(this.from, [...auto, ...toOptions(languages.sources)], source);
     fillSelect(this.to, toOptions(availableTargets(languages, source)), target);
@@ -62,9 +54,8 @@ export class LanguageBar {
 
   /** Return why the languages cannot be swapped; empty if they can. */
   swapProblem(): string {
-    const { source, target } = this.app.store.settings;
-    const code = source === AUTO ? this.detectedCode : source;
-    if (code === undefined) return say("noSwapYet");
-    return this.app.swappedPair(code) ? "" : say("noSwap", { from: this.app.nameOf(target), to: this.app.nameOf(code) });
+    const { source, target } = this.app.textPair;
+    if (source === AUTO) return say("noSwapYet");
+    return this.app.swappedPair() ? "" : say("noSwap", this.app.withLanguageNames({ from: target, to: source }));
   }
 }

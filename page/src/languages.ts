@@ -67,19 +67,31 @@ export function hasPair(available: AvailableLanguages, source: string, target: s
 /** Return the target languages of a source language, or all for an unknown source. */
 export function availableTargets(available: AvailableLanguages, source: string): Language[] {
   if (source === AUTO) return available.targets;
-  return available.targets.filter((target) => hasPair(available, source, target.code));
+  const reached = new Set(available.pairs.flatMap(([from, to]) => (from === source ? [to] : [])));
+  return available.targets.filter(({ code }) => reached.has(code));
 }
 
-/** Return an available pair that is as close as possible to the requested one. */
-export function resolvePair(available: AvailableLanguages, source: string, target: string): { source: string; target: string } {
+export interface LanguagePair {
+  source: string;
+  target: string;
+}
+
+/**
+ * Return an available pair that is as close as possible to the requested one. Another target than the requested one is the
+ * reader's language, or else the first, to which a model translates from the source. A source to be detected is taken to be
+ * the detected language, or else the reader's, or else the first.
+ */
+export function resolvePair(available: AvailableLanguages, { source, target }: LanguagePair, reader = "", detected = ""): LanguagePair {
   const isKnown = available.sources.some((language) => language.code === source) || (source === AUTO && available.detects);
   const from = isKnown ? source : (available.sources[0]?.code ?? AUTO);
-  const targets = availableTargets(available, from);
-  const to = targets.some((language) => language.code === target) ? target : (targets[0]?.code ?? "");
-  return { source: from, target: to };
+  if (availableTargets(available, from).some(({ code }) => code === target)) return { source: from, target };
+  const sources = from === AUTO ? [detected, reader, ...available.sources.map(({ code }) => code)] : [from];
+  const expected = sources.find((code) => available.pairs.some(([other]) => other === code));
+  const targets = expected === undefined ? [] : availableTargets(available, expected);
+  return { source: from, target: (targets.find(({ code }) => code === reader) ?? targets[0])?.code ?? "" };
 }
 
 /** Return the pair with its sides swapped, or null if no model translates in that direction. */
-export function swapPair(available: AvailableLanguages, source: string, target: string): { source: string; target: string } | null {
+export function swapPair(available: AvailableLanguages, { source, target }: LanguagePair): LanguagePair | null {
   return hasPair(available, target, source) ? { source: target, target: source } : null;
 }

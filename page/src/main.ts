@@ -33,7 +33,7 @@ function build(app: App): void {
   const documents = new DocumentTab(app);
   const glossary = new GlossaryTab(app, () => text.refresh(), text.session);
   const history = new HistoryTab(app, (entry) => {
-    app.choose(entry.source, entry.target);
+    app.choose({ source: entry.source, target: entry.target });
     tabs.show(0);
     text.refresh();
     text.session.restore(entry);

@@ -37,6 +37,7 @@ const MEANINGS: ReadonlyArray<readonly [code: string, key: Key, path?: string]> 
   ["busy", "errorBusy"],
   ["damaged_file", "errorUnreadable"],
   ["deadline_exceeded", "errorTime"],
+  ["equal_languages", "errorSame"],
   ["invalid_entries", "errorGlossary"],
   ["invalid_request", "errorGlossary", "v1/glossaries"],
   ["invalid_text", "errorUnreadable", "v1/documents"],
@@ -96,7 +97,7 @@ export function toProblem(
     return { key, values: { seconds }, retrySeconds: seconds, canRetry };
   }
   const detail = message.endsWith(".") ? message : `${message}.`;
-  const values = key === "errorPair" ? { from, to } : key === "errorInternal" ? { number } : { detail };
+  const values = key === "errorPair" || key === "errorSame" ? { from, to } : key === "errorInternal" ? { number } : { detail };
   return { key, values, canRetry, ...(code === "invalid_text" && key === "errorUnreadable" ? { detail } : {}) };
 }
 

@@ -340,6 +340,7 @@ export class Session {
     }
     this.use({ ...this.settings, source: this.detectedLanguage?.code ?? AUTO });
     this.listener.detected(this.detectedLanguage?.code);
+    signal.throwIfAborted(); // the text may now have other settings
     this.fillFromCache();
   }
 

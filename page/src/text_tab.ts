@@ -9,7 +9,7 @@ import { MemoryChoice } from "./memories";
 import { SourceBox } from "./mirror";
 import { isBlank } from "./lines";
 import { type Key, say } from "./messages";
-import { type Doubt, doubtsOf, notesOf } from "./doubts";
+import { type Doubt, doubtsOf, type Note, notesOf } from "./doubts";
 import { icon } from "./icons";
 import { Output } from "./output";
 import { type Problem, resultError, toProblem } from "./problem";
@@ -77,7 +77,7 @@ export class TextTab implements Selection {
     this.session = new Session(app.api, {
       changed: (lines, isWorking) => this.show(lines, isWorking),
       progressed: (share) => this.progress.update(share),
-      detected: (code) => this.bar.setDetected(code),
+      detected: (code) => this.setDetected(code),
       failed: (problem) => this.showProblem(problem),
     }, (source, target) => app.store.confirmed(source, target));
     this.source = new SourceBox({
@@ -215,6 +215,13 @@ export class TextTab implements Selection {
     void this.session.update(text, this.app.requestSettings(), delay);
   }
 
+  /** Note the detected language of the text, which is translated again if other settings belong to it. */
+  private setDetected(code: string | undefined): void {
+    const isNew = this.app.setDetected(code);
+    this.bar.refresh();
+    if (isNew && code !== undefined) this.update(0);
+  }
+
   private show(lines: readonly Line[], isWorking: boolean): void {
     this.output.show(lines, this.session.settings.target);
     const replaced = this.menu.closeIfReplaced();
@@ -260,11 +267,11 @@ export class TextTab implements Selection {
   }
 
   private swap(): void {
-    const problem = this.bar.swapProblem();
-    if (problem) return this.note.replaceChildren(make("p", {}, problem));
-    const { text, session, beforeSwap } = this;
-    const { source, target } = session.settings;
-    this.app.swap(source);
+    const { app, text, session, beforeSwap } = this;
+    const { source, target } = app.textPair;
+    const swapped = app.swappedPair();
+    if (!swapped) return this.note.replaceChildren(make("p", {}, this.bar.swapProblem()));
+    app.choose(swapped);
     const isBack = beforeSwap.source === target && beforeSwap.target === source && beforeSwap.replacement === text;
     const replacement = isBack ? beforeSwap.text : session.text() || text;
     this.beforeSwap = { source, target, text, replacement };
@@ -296,7 +303,7 @@ export class TextTab implements Selection {
   }
 
   private async share(): Promise<void> {
-    const { source, target } = this.app.store.settings;
+    const { source, target } = this.app.pair;
     const fragment = toFragment({ source, target, text: this.text });
     if (isTooLong(fragment)) return setMessage(this.feedback, "shareLong");
     history.replaceState(null, "", fragment);
@@ -306,7 +313,7 @@ export class TextTab implements Selection {
   private openFragment(): void {
     const shared = fromFragment(location.hash);
     if (shared.text === undefined) return;
-    this.app.choose(shared.source ?? this.app.store.settings.source, shared.target ?? this.app.store.settings.target);
+    this.app.choose(shared);
     this.bar.refresh();
     this.open(shared.text);
   }
@@ -323,7 +330,7 @@ export class TextTab implements Selection {
     const { signal } = (this.checking = new AbortController());
     const { app } = this;
     const { sources } = app.languages;
-    const source = sources.find(({ code }) => code === app.store.settings.source); // none if it is detected
+    const source = sources.find(({ code }) => code === app.pair.source); // none if it is detected
     const other = source && (await this.languageCheck.otherLanguage(this.text, source, signal));
     if (!source || other === undefined || signal.aborted) return;
     const isSource = sources.some(({ code }) => code === other);
@@ -340,9 +347,13 @@ export class TextTab implements Selection {
 
   /** Show the warnings and errors of lines. */
   private showLineNotes(lines: readonly Line[]): void {
+    const { languages, textPair: { source } } = this.app;
+    const isTargetOnly = !languages.sources.some(({ code }) => code === source);
+    const noteText = ({ key, values }: Note) =>
+      key === "noteSame" && isTargetOnly ? say("noteOtherLanguageOnly", { language: this.app.nameOf(source) }) : say(key, values);
     const notes = lines.flatMap((line) => [
       ...(line.translation?.error ? [this.lineProblem(line.translation.error)] : []),
-      ...notesOf(line.translation?.warnings ?? []).map(({ key, values }) => say(key, values)),
+      ...notesOf(line.translation?.warnings ?? []).map(noteText),
     ]);
     this.note.replaceChildren(...[...new Set(notes)].map((text) => make("p", {}, text)));
   }

@@ -25,12 +25,18 @@ test("resolvePair returns an available pair, and keeps an available one", () => 
   times(300, () => {
     const models = randomModels();
     const [source, target] = [[...CODES, AUTO, "?"][below(7)]!, [...CODES, "?"][below(6)]!];
-    const pair = resolvePair(models, source, target);
+    const [reader, detected] = [CODES[below(5)]!, [...CODES, undefined][below(6)]];
+    const pair = resolvePair(models, { source, target }, reader, detected);
     if (pair.source === AUTO) assert.ok(models.detects && models.targets.some((language) => language.code === pair.target));
     else assert.ok(hasPair(models, pair.source, pair.target));
+    const expected = [detected, reader].find((code) => models.sources.some((language) => language.code === code));
+    if (pair.source === AUTO && pair.target !== target && expected) {
+      assert.ok(hasPair(models, expected, pair.target));
+      assert.ok(pair.target === reader || !hasPair(models, expected, reader));
+    }
     if (hasPair(models, source, target)) assert.deepEqual(pair, { source, target });
-    assert.deepEqual(resolvePair(models, pair.source, pair.target), pair);
-    const back = swapPair(models, source, target);
+    assert.deepEqual(resolvePair(models, pair), pair);
+    const back = swapPair(models, { source, target });
     if (back) assert.ok(hasPair(models, back.source, back.target));
     assert.ok(availableTargets(models, pair.source).some((language) => language.code === pair.target));
   });
@@ -96,6 +102,7 @@ test("error responses become problems", () => {
   assert.deepEqual(meaning(503, error("busy"), "1000").retrySeconds, 60);
   assert.equal(meaning(503, error("model_unavailable"), "30").retrySeconds, undefined);
   assert.deepEqual(meaning(400, error("unsupported_languages")).values, { from: "en", to: "fr" });
+  assert.deepEqual([meaning(400, error("equal_languages"))].map(({ key, values }) => [key, values]), [["errorSame", { to: "fr" }]]);
   assert.equal(meaning(400, error("invalid_text", "glossary")).key, "errorGlossary");
   assert.equal(meaning(400, error("invalid_text"), null, false, "v1/translate").key, "errorGlossary");
   assert.equal(meaning(400, error("invalid_text"), null, false, "v1/inside").key, "errorOther");

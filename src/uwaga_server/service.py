@@ -408,9 +408,10 @@ class Service:
         """
         route = self.languages.route(source, target)
         if route is None:
-            message = f"no model on this server translates {source} to {target}"
             if source == target:
                 message = f"Source and target language are equal: {source}"
+                raise ApiError(400, "equal_languages", message, "target")
+            message = f"no model on this server translates {source} to {target}"
             raise ApiError(400, "unsupported_languages", message, "target")
         return route
 

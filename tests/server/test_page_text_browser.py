@@ -9,7 +9,6 @@ import re
 import pytest
 from running_server import running_server
 from server_page import (
-    FINISHED_LINES,
     START,
     copy_bundled_model,
     eventually,
@@ -46,12 +45,6 @@ def server(tmp_path_factory):
 def expect_focus(page, text: str) -> None:
     """Wait until the element with this text is focused."""
     page.wait_for_function("(text) => document.activeElement.textContent === text", arg=text)
-
-
-def expect_languages(page, source: str, target: str) -> None:
-    """Wait until the given languages are selected."""
-    expect(page.locator("#from")).to_have_value(source)
-    expect(page.locator("#to")).to_have_value(target)
 
 
 def record_bodies(page) -> list[dict]:
@@ -634,90 +627,6 @@ def test_list_of_doubts_keeps_the_focus_when_it_is_updated(page):
     page.wait_for_function("() => (localStorage.getItem('uwaga history') ?? '').includes('bank')")
     page.wait_for_selector(".others .choice")
     expect(check).to_be_focused()
-
-
-def test_languages_are_detected_selected_and_swapped(browser, server):
-    with open_server_page(browser, server) as page:
-        page.wait_for_selector("#source")
-        expect(page.locator("#from")).to_have_value("auto")
-        page.locator("#to").select_option("de")
-        translate_text(page, SENTENCE)
-        expect(page.locator("#from option:checked")).to_have_text("Detected: English")
-        page.get_by_role("tab", name="Glossary").click()
-        expect(page.get_by_text("from any language to German")).to_be_visible()
-        page.get_by_role("tab", name="Text").click()
-        page.get_by_role("button", name="Swap languages").click()
-        expect_languages(page, "de", "en")
-        expect(page.locator("#source")).to_have_value(re.compile("^Ich möchte"))
-        page.locator("#from").select_option("en")
-        page.locator("#to").select_option("ar")
-        swap = page.get_by_role("button", name="Swap languages")
-        expect(swap).to_be_disabled()
-        expect(swap).to_have_attribute("title", "There is no model from Arabic to English.")
-        swap.press("Enter")
-        expect(page.get_by_role("alert")).to_have_text("There is no model from Arabic to English.")
-        page.reload()
-        expect_languages(page, "en", "ar")
-
-
-def test_detected_language_of_a_known_text_is_shown_and_swapped(browser, server):
-    with open_server_page(browser, server, "#source=auto&target=de") as page:
-        page.wait_for_selector("#source")
-        detected = page.locator("#from option:checked")
-        swap = page.get_by_role("button", name="Swap languages")
-        translation = translate_text(page, SENTENCE)
-        page.get_by_role("button", name="Clear", exact=True).click()
-        expect(detected).to_have_text("Detect language")
-        expect(swap).to_be_disabled()
-        assert translate_text(page, SENTENCE) == translation
-        expect(detected).to_have_text("Detected: English")
-        page.locator("#from").select_option("en")
-        page.locator("#from").select_option("auto")
-        expect(detected).to_have_text("Detected: English")
-        expect(swap).to_be_enabled()
-        swap.click()
-        expect_languages(page, "de", "en")
-        expect(page.locator("#source")).to_have_value(translation)
-
-
-def test_swapping_twice_restores_the_text_and_its_translation(page):
-    swap, source = page.get_by_role("button", name="Swap languages"), page.locator("#source")
-    translate_text(page, TWO_SENTENCES)
-    word(page, "ein").click()
-    page.locator(".menu .choice").first.click()
-    page.wait_for_selector(".word.chosen")
-    chosen = output(page)
-    for _ in range(2):
-        swap.click()
-        expect_languages(page, "de", "en")
-        expect(source).to_have_value(chosen)
-        page.wait_for_selector(FINISHED_LINES)
-        swap.click()
-        expect_languages(page, "en", "de")
-        expect(source).to_have_value(TWO_SENTENCES)
-        wait_for_translation(page, chosen)
-    swap.click()
-    back = translate_text(page, "Er schläft.")
-    swap.click()
-    expect(source).to_have_value(back)  # the text has changed meanwhile
-
-
-def test_text_in_a_language_other_than_the_selected_one_is_reported(page):
-    note = page.locator(".note").first
-    for text, expected in (
-        ("Guten Tag, wie geht es Ihnen heute?", "This looks like German: choose German under “From”."),
-        (
-            "أريد أن أشتري سيارة حمراء صغيرة غدا.",
-            "This looks like Arabic; this server does not translate from Arabic.",
-        ),
-        ("Bonjour, comment allez-vous aujourd'hui ?", "This does not look like English"),
-    ):
-        translate_text(page, text)
-        expect(note).to_contain_text(expected)
-    for text in (SENTENCE, "Hamburg"):
-        translate_text(page, text)
-        page.wait_for_timeout(300)
-        expect(note).not_to_contain_text("look")
 
 
 def test_progress_of_a_long_translation_is_shown(page, translator):

@@ -167,6 +167,7 @@ def test_deepl_document_can_be_deleted_through_either_api(clients: list[httpx.Cl
         ({"target": "de"}, "", 400, None),
         ({"target": "tlh"}, "x.txt", 400, "unsupported_language"),
         ({"source": "de", "target": "en"}, "x.txt", 400, "unsupported_languages"),
+        ({"source": "de", "target": "de"}, "x.txt", 400, "equal_languages"),
         ({"target": "de", "glossary_id": "x"}, "x.txt", 400, "source_missing"),
         ({"source": "en", "target": "de", "glossary_id": "x"}, "x.txt", 404, "not_found"),
         ({"target": "de", "more": "x"}, "x.txt", 400, "invalid_request"),

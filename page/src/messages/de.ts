@@ -155,6 +155,7 @@ export const messages: Messages = {
   errorSentence: "Ein Satz ist für das Modell zu lang. Teilen Sie ihn in kürzere Sätze.",
   errorPair: "Dieser Server hat kein Modell für {from} → {to}. Wählen Sie andere Sprachen.",
   errorOrigin: "Der Server nimmt von der Adresse dieser Seite keine Anfragen an. Die Administration kann die Adresse mit der Einstellung public_url zulassen.",
+  errorSame: "Der Inhalt ist schon auf {to}: Wählen Sie unter „Text“ eine andere Zielsprache.",
   errorGlossary: "Das Glossar kann nicht verwendet werden: {detail} Korrigieren Sie es unter „Glossar“.",
   errorDocument: "Das Dokument kann nicht übersetzt werden: {detail}",
   documentDetail: "Der Server meldet auf Englisch: {detail}",
@@ -180,7 +181,7 @@ export const messages: Messages = {
   noteNoLanguage: "Das sieht weder nach {language} noch nach einer anderen Sprache dieses Servers aus.",
   noteUnlike: "Das Modell kennt solche Texte kaum: Prüfen Sie die Übersetzung genau.",
   noteRepeats: "Die Übersetzung wiederholt sich immer wieder: Prüfen Sie sie genau.",
-  noteSame: "Der Text ist schon in der Zielsprache.",
+  noteSame: "Der Text ist schon in der Zielsprache: Wählen Sie unter „Nach“ eine andere.",
   noteSigns: "In der Übersetzung fehlen Zeichen des Textes: {signs}",
   noteTerm: "In der Übersetzung fehlt ein Begriff des Glossars: {term}, als {target}.",
 };

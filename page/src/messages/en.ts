@@ -154,6 +154,7 @@ export const en = {
   errorSentence: "A sentence is too long for the model. Divide it into shorter sentences.",
   errorPair: "This server has no model from {from} to {to}. Choose other languages.",
   errorOrigin: "The server does not accept requests from the address of this page. Its administrator can allow the address by the setting public_url.",
+  errorSame: "The content is already in {to}: choose another language to translate into under “Text”.",
   errorGlossary: "The glossary cannot be used: {detail} Correct it under “Glossary”.",
   errorDocument: "The document cannot be translated: {detail}",
   documentDetail: "The server says: {detail}",
@@ -179,7 +180,7 @@ export const en = {
   noteNoLanguage: "This does not look like {language}, nor like any other language of this server.",
   noteUnlike: "The model hardly knows texts like this one: check the translation with care.",
   noteRepeats: "The translation repeats itself again and again: check it with care.",
-  noteSame: "The text is already in the target language.",
+  noteSame: "The text is already in the target language: choose another one under “To”.",
   noteSigns: "The translation lacks symbols of the text: {signs}",
   noteTerm: "A term of the glossary is missing from the translation: {term}, as {target}.",
 };

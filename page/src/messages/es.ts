@@ -155,6 +155,7 @@ export const messages: Messages = {
   errorSentence: "Una frase es demasiado larga para el modelo. Divídela en frases más cortas.",
   errorPair: "Este servidor no tiene modelo de {from} a {to}. Elige otros idiomas.",
   errorOrigin: "El servidor no acepta solicitudes desde la dirección de esta página. Quien lo administra puede permitirla con el ajuste public_url.",
+  errorSame: "El contenido ya está en {to}: elige otro idioma de destino en «Texto».",
   errorGlossary: "No se puede usar el glosario: {detail} Corrígelo en «Glosario».",
   errorDocument: "No se puede traducir el documento: {detail}",
   documentDetail: "El servidor informa en inglés: {detail}",
@@ -180,7 +181,7 @@ export const messages: Messages = {
   noteNoLanguage: "El texto no parece estar en {language} ni en ningún otro idioma de este servidor.",
   noteUnlike: "El modelo apenas conoce textos como este: revisa bien la traducción.",
   noteRepeats: "La traducción se repite una y otra vez: revísala bien.",
-  noteSame: "El texto ya está en el idioma de destino.",
+  noteSame: "El texto ya está en el idioma de destino: elige otro en «A».",
   noteSigns: "A la traducción le faltan signos del texto: {signs}",
   noteTerm: "A la traducción le falta un término del glosario: {term}, traducido como {target}.",
 };

@@ -155,6 +155,7 @@ export const messages: Messages = {
   errorSentence: "Jedno ze zdań jest za długie dla modelu. Podziel je na krótsze.",
   errorPair: "Ten serwer nie ma modelu dla kierunku {from} → {to}. Wybierz inne języki.",
   errorOrigin: "Serwer nie przyjmuje żądań spod adresu tej strony. Administrator może zezwolić na ten adres ustawieniem public_url.",
+  errorSame: "Językiem treści jest już {to}: wybierz inny język docelowy w zakładce „Tekst”.",
   errorGlossary: "Nie można użyć glosariusza: {detail} Popraw go w zakładce „Glosariusz”.",
   errorDocument: "Nie można przetłumaczyć dokumentu: {detail}",
   documentDetail: "Komunikat serwera po angielsku: {detail}",
@@ -180,7 +181,7 @@ export const messages: Messages = {
   noteNoLanguage: "Wygląda na to, że język tekstu to nie {language} ani żaden inny język tego serwera.",
   noteUnlike: "Model prawie nie zna takich tekstów: dokładnie sprawdź tłumaczenie.",
   noteRepeats: "Tłumaczenie wciąż się powtarza: dokładnie je sprawdź.",
-  noteSame: "Tekst jest już w języku docelowym.",
+  noteSame: "Tekst jest już w języku docelowym: wybierz inny w polu „Na język”.",
   noteSigns: "W tłumaczeniu brakuje znaków z tekstu: {signs}",
   noteTerm: "W tłumaczeniu brakuje terminu z glosariusza: {term}, jako {target}.",
 };

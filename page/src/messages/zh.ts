@@ -155,6 +155,7 @@ export const messages: Messages = {
   errorSentence: "有一个句子对模型来说太长。请把它拆成较短的句子。",
   errorPair: "此服务器没有从{from}到{to}的模型。请选择其他语言。",
   errorOrigin: "服务器不接受来自此页面地址的请求。管理员可以用设置项 public_url 允许此地址。",
+  errorSame: "内容已经是{to}：请在“文本”中选择其他目标语言。",
   errorGlossary: "术语表无法使用：{detail} 请在“术语表”中更正。",
   errorDocument: "文档无法翻译：{detail}",
   documentDetail: "服务器的英文说明：{detail}",
@@ -180,7 +181,7 @@ export const messages: Messages = {
   noteNoLanguage: "文本看起来既不是{language}，也不是此服务器支持的其他语言。",
   noteUnlike: "模型很少见过这样的文本：请仔细检查译文。",
   noteRepeats: "译文不断重复同样的内容：请仔细检查。",
-  noteSame: "文本已经是目标语言。",
+  noteSame: "文本已经是目标语言：请在“目标语言”中选择另一种语言。",
   noteSigns: "译文缺少原文中的符号：{signs}",
   noteTerm: "译文缺少术语表中的术语：{term}（应译为 {target}）。",
 };
