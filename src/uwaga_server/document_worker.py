@@ -14,6 +14,7 @@ from typing import IO
 
 from uwaga.engine import trim_heap
 from uwaga.errors import UwagaError
+from uwaga.terms import Glossary
 from uwaga.translator.request import Request
 from uwaga_documents import DocumentOptions, DocumentReport, document_job, job_texts
 from uwaga_server.api_errors import ApiError, StorageError, api_error, run_in_thread
@@ -145,12 +146,7 @@ class DocumentWorker:
     async def _translate(self, claimed: ClaimedDocument) -> DocumentReport:
         spec = claimed.spec
         source = spec.source or await self._detect(claimed)
-        terms = None
-        if spec.glossaries:
-            terms = await run_in_thread(
-                self._stores.cache.terms, spec.owner, spec.glossaries, source, spec.target
-            )
-        request = Request("", glossary=terms)
+        request = Request("", glossary=await run_in_thread(self._terms, spec, source))
         if spec.memory_id:
             memories = self._stores.memories
             languages = spec.owner, spec.memory_id, spec.target, source
@@ -166,6 +162,13 @@ class DocumentWorker:
             client=spec.owner,
             progress=claimed.progress,
         )
+
+    def _terms(self, spec: DocumentSpec, source: str) -> Glossary | None:
+        """Return the terms of a document's glossaries; None if they have none for a detected language."""
+        languages = spec.owner, spec.glossaries, source, spec.target
+        if not spec.glossaries or not (spec.source or self._stores.glossaries.have_terms(*languages)):
+            return None
+        return self._stores.cache.terms(*languages)
 
     async def _detect(self, claimed: ClaimedDocument) -> str:
         detected = await self._service.detect(

@@ -144,6 +144,17 @@ def test_document_is_uploaded_translated_and_deleted(clients: list[httpx.Client]
     assert ann.get(path).status_code == 404
 
 
+@pytest.mark.parametrize("source", ["en", "fr"])
+def test_glossary_applies_to_a_document_whose_language_is_detected(clients: list[httpx.Client], source: str):
+    ann = clients[0]
+    words = {"name": "Words", "dictionaries": [{**WORDS["dictionaries"][0], "source": source}]}
+    fields = {"target": "de", "glossary_id": ann.post("/v1/glossaries", json=words).json()["id"]}
+    created = ann.post("/v1/documents", data=fields, files={"file": ("letter.txt", "\n\n".join(LINES))})
+    path = f"/v1/documents/{created.json()['id']}"
+    assert wait_until_ended(ann, path)["state"] == "done"
+    assert ("Karosse" in ann.get(f"{path}/result").text) == (source == "en")
+
+
 def test_deepl_document_can_be_deleted_through_either_api(clients: list[httpx.Client]):
     ann, bob, _ = clients
     deepl = {"authorization": ann.headers["authorization"].replace("Bearer", "DeepL-Auth-Key")}
@@ -168,7 +179,7 @@ def test_deepl_document_can_be_deleted_through_either_api(clients: list[httpx.Cl
         ({"target": "tlh"}, "x.txt", 400, "unsupported_language"),
         ({"source": "de", "target": "en"}, "x.txt", 400, "unsupported_languages"),
         ({"source": "de", "target": "de"}, "x.txt", 400, "equal_languages"),
-        ({"target": "de", "glossary_id": "x"}, "x.txt", 400, "source_missing"),
+        ({"target": "de", "glossary_id": "x"}, "x.txt", 404, "not_found"),
         ({"source": "en", "target": "de", "glossary_id": "x"}, "x.txt", 404, "not_found"),
         ({"target": "de", "more": "x"}, "x.txt", 400, "invalid_request"),
         ({}, "x.txt", 400, "invalid_request"),

@@ -47,7 +47,7 @@ class Upload:
         name: the file name sent by the client, whose extension determines the format.
         source: source language; None to detect it.
         target: target language.
-        glossaries: ids of stored glossaries.
+        glossaries: ids of stored glossaries; those without a detected language do not apply.
         key: the key of this document; None if it is accessed only with the owner's API key.
         linked: whether ``key`` gives access to the document without the owner's API key.
         memory: id of a stored translation memory; empty if none is used.
@@ -91,10 +91,9 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
         service.route(source, target)  # raises an error if there is none
         if glossaries:
             await run_in_thread(context.stores.cache.terms, owner, glossaries, source, target)
-    elif glossaries:
-        raise ApiError(
-            400, "source_missing", "a glossary requires the source language of the document", "source"
-        )
+    else:
+        for glossary_id in glossaries:
+            await run_in_thread(context.stores.glossaries.summary, owner, glossary_id)  # raises an error
     if upload.memory:
         await request_memory(context, client, upload.memory, source, target)
     key = key_hash(upload.key) if upload.key else ""

@@ -134,7 +134,9 @@ class DocumentForm(BaseModel):
 
     target: DocumentLanguage
     source: DocumentLanguage | None = Field(None, description="Detected if `auto` or omitted.")
-    glossary_id: str | None = None
+    glossary_id: str | None = Field(
+        None, description="Id of a glossary; does not apply if it lacks the detected language."
+    )
     memory: str = Field("", max_length=64, description="Id of a translation memory.")
     threshold: float = Field(
         DEFAULT_THRESHOLD, ge=1, le=100, description="Minimum similarity of the memory's pairs, in percent."

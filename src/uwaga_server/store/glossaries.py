@@ -9,7 +9,7 @@ import json
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
@@ -21,6 +21,7 @@ import sqlalchemy as sql
 
 from uwaga.engine import trim_heap
 from uwaga.errors import BusyError
+from uwaga.languages.codes import same_language
 from uwaga.terms import Glossary
 from uwaga_server.api_errors import ApiError, NotStoredError, QuotaError, StorageError
 from uwaga_server.store.database import GLOSSARIES, MAX_ATTEMPTS, owner_key, storage_errors
@@ -118,6 +119,14 @@ class GlossaryStore:
         if row is None:
             raise NotStoredError(NO_GLOSSARY)
         return _row_summary(row)
+
+    def have_terms(self, owner: str, glossary_ids: Iterable[str], source: str, target: str) -> bool:
+        """Return whether one of an owner's glossaries has a dictionary for a language pair."""
+        return any(
+            same_language(dictionary.source, source) and same_language(dictionary.target, target)
+            for glossary_id in glossary_ids
+            for dictionary in self.summary(owner, glossary_id).dictionaries
+        )
 
     def memory(self, owner: str, glossary_id: str) -> tuple[str, int]:
         """Return the version of a glossary, and an upper bound on its memory use in the cache in bytes."""
