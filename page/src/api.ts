@@ -2,7 +2,7 @@
 
 import { EventParser } from "./events";
 import type { Pair } from "./glossary_file";
-import { AUTO, type AvailableLanguages } from "./languages";
+import { AUTO, type AvailableLanguages, type LanguagePair } from "./languages";
 import type { LookUps } from "./look_up";
 import type { Memory, MemoryUse } from "./memories";
 import { toProblem, parseError, RequestError, unreachable } from "./problem";
@@ -42,6 +42,11 @@ export interface RequestSettings {
   glossary: readonly Pair[];
   /** The translation memory of texts and documents, if it is for these languages. */
   memory: Memory | null;
+}
+
+/** The terms of a glossary for a pair of languages. */
+export interface Dictionary extends LanguagePair {
+  terms: readonly Pair[];
 }
 
 export interface Detection {
@@ -159,10 +164,9 @@ export class Api {
   }
 
   /** Store a glossary on the server and return its id. */
-  async uploadGlossary(settings: RequestSettings, signal: AbortSignal): Promise<string> {
-    const { source, target } = settings;
-    const dictionaries = [{ source, target, entries: Object.fromEntries(settings.glossary) }];
-    const created = (await this.json("POST", "v1/glossaries", { name: "page", dictionaries }, signal)) as { id: string };
+  async uploadGlossary(dictionaries: readonly Dictionary[], signal: AbortSignal): Promise<string> {
+    const body = { name: "page", dictionaries: dictionaries.map(({ source, target, terms }) => ({ source, target, entries: Object.fromEntries(terms) })) };
+    const created = (await this.json("POST", "v1/glossaries", body, signal)) as { id: string };
     return created.id;
   }
 

@@ -1,8 +1,8 @@
 /** The state shared by the parts of the page: the server, the stored data, and the selected languages. */
 
-import { Api, type RequestSettings } from "./api";
-import type { Pair } from "./glossary_file";
-import { AUTO, nameOf, type AvailableLanguages, type LanguagePair, resolvePair, swapPair } from "./languages";
+import { Api, type Dictionary, type RequestSettings } from "./api";
+import { mergePairs, type Pair } from "./glossary_file";
+import { AUTO, hasPair, isSameLanguage, nameOf, type AvailableLanguages, type LanguagePair, resolvePair, swapPair } from "./languages";
 import { supportsPair, type Memory } from "./memories";
 import { currentLanguage, say } from "./messages";
 import { fromFragment } from "./share";
@@ -55,9 +55,25 @@ export class App {
 
   /** Return the settings of requests. */
   requestSettings(): RequestSettings {
-    const { beam, usesGlossary } = this.store.settings;
     const { source, target } = this.pair;
-    return { source, target, beam, glossary: usesGlossary ? this.store.glossary(source, target) : [], memory: this.memory() };
+    const { beam } = this.store.settings;
+    return { source, target, beam, glossary: this.termsFrom(this.textPair.source), memory: this.memory() };
+  }
+
+  /** Return the terms for texts in a language: those of any language, unless the language has other translations of them. */
+  private termsFrom(source: string): Pair[] {
+    const { target } = this.pair;
+    if (!this.store.settings.usesGlossary) return [];
+    return mergePairs(this.store.glossary(AUTO, target), this.store.glossary(source, target));
+  }
+
+  /** Return the terms of documents: for each language that may be detected if none is selected. */
+  dictionaries(): Dictionary[] {
+    const { source, target } = this.pair;
+    const detectable = this.languages.sources.filter(({ code, isDetected }) => isDetected && hasPair(this.languages, code, target));
+    const distinct = detectable.filter(({ code }, index) => index === detectable.findIndex((other) => isSameLanguage(other.code, code)));
+    const codes = source === AUTO ? distinct.map(({ code }) => code) : [source];
+    return codes.map((code) => ({ source: code, target, terms: this.termsFrom(code) })).filter(({ terms }) => terms.length);
   }
 
   /** Return the memories for the selected languages. */

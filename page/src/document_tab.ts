@@ -3,9 +3,8 @@
 import type { Job, RequestSettings } from "./api";
 import type { App } from "./app";
 import { translatedName } from "./document_name";
-import { button, make, saveFile, setMessage, setText } from "./dom";
+import { button, make, saveFile, setMessage } from "./dom";
 import { icon } from "./icons";
-import { AUTO } from "./languages";
 import { type Key, say } from "./messages";
 import { isAborted, type Problem, RequestError, resultError, toProblem } from "./problem";
 import { UndoNotice } from "./undo";
@@ -26,7 +25,6 @@ export class DocumentTab {
   readonly key = "tabDocument" as const;
   readonly element: HTMLElement;
   private readonly list = make("ul", { class: "documents" });
-  private readonly note = make("p", { class: "note", attributes: { role: "alert" } });
   private readonly pair = make("p");
   private readonly undo = new UndoNotice();
 
@@ -47,7 +45,7 @@ export class DocumentTab {
       event.preventDefault();
       this.addFiles(event.dataTransfer?.files ?? null);
     });
-    this.element = make("div", {}, this.pair, make("p", { say: "documentIntro", class: "faint" }), zone, this.note, this.list, this.undo.element);
+    this.element = make("div", {}, this.pair, make("p", { say: "documentIntro", class: "faint" }), zone, this.list, this.undo.element);
     window.onpagehide = () => this.undo.clear(); // instead of that of a tab built before
   }
 
@@ -63,9 +61,6 @@ export class DocumentTab {
 
   private addFiles(files: FileList | null): void {
     this.undo.clear();
-    setText(this.note, "");
-    const settings = this.app.requestSettings();
-    if (settings.source === AUTO && settings.glossary.length) return setMessage(this.note, "documentLanguage");
     for (const file of files ?? []) {
       const row = new DocumentRow(this.app, file, (button) => this.remove(row, button));
       this.list.append(row.element);
@@ -103,13 +98,14 @@ class DocumentRow {
     const { signal } = (this.running = new AbortController());
     const { api } = this.app;
     const settings = this.app.requestSettings();
+    const dictionaries = this.app.dictionaries();
     let glossary = "";
     this.element.querySelector(".note")?.remove();
     this.bar.hidden = false;
     setMessage(this.state, "documentSending");
     this.tools.replaceChildren(button("cancel", () => void this.cancel(), "quiet"));
     try {
-      if (settings.glossary.length) glossary = await api.uploadGlossary(settings, signal);
+      if (dictionaries.length) glossary = await api.uploadGlossary(dictionaries, signal);
       this.id = await api.sendDocument(this.file, settings, glossary, signal);
       for (;;) {
         const job = await this.pollJob();

@@ -47,7 +47,7 @@ def test_languages_are_detected_selected_and_swapped(browser, server):
         translate_text(page, SENTENCE)
         expect(page.locator("#from option:checked")).to_have_text("Detected: English")
         page.get_by_role("tab", name="Glossary").click()
-        expect(page.get_by_text("from any language to German")).to_be_visible()
+        expect(page.get_by_text("from English to German")).to_be_visible()
         page.get_by_role("tab", name="Text").click()
         page.get_by_role("button", name="Swap languages").click()
         expect_languages(page, "de", "en")
@@ -106,6 +106,70 @@ def upload(page, text: str) -> None:
     page.get_by_role("tab", name="Document").click()
     file = {"name": "letter.txt", "mimeType": "text/plain", "buffer": text.encode()}
     page.locator("#files").set_input_files(file)
+
+
+def add_term(page, source: str, target: str) -> None:
+    """Add a pair to the glossary, and return to the text."""
+    page.get_by_role("tab", name="Glossary").click()
+    page.get_by_label("Word or phrase").fill(source)
+    page.get_by_label("Its translation").fill(target)
+    page.keyboard.press("Enter")
+    page.get_by_role("tab", name="Text").click()
+
+
+def stored_terms(page, source: str) -> list[list[str]] | None:
+    """Return the stored terms from a language to German."""
+    return page.evaluate(
+        "(source) => JSON.parse(localStorage.getItem(`uwaga glossary ${source} de`))", source
+    )
+
+
+def test_term_is_used_whenever_the_text_is_in_its_language(browser, server, translator):
+    def expect_term(target: str) -> None:
+        wait_for_translation(page, translator.translate(SENTENCE, glossary={"car": target}).text)
+
+    with open_server_page(browser, server, "#source=auto&target=de") as page:
+        page.wait_for_selector("#source")
+        add_term(page, "car", "Karosse")  # before the language of a text is known
+        for source in ("auto", "en"):
+            page.locator("#from").select_option(source)
+            translate_text(page, SENTENCE)
+            expect_term("Karosse")
+        assert stored_terms(page, "auto") == [["car", "Karosse"]]
+        page.locator("#from").select_option("auto")
+        add_term(page, "car", "Wagen")
+        assert stored_terms(page, "en") == [["car", "Wagen"]]  # the language that was detected
+        for source in ("auto", "en"):
+            page.locator("#from").select_option(source)
+            expect_term("Wagen")
+        page.get_by_role("tab", name="Glossary").click()
+        rows = page.locator("#tabGlossary-panel .pairs:visible tbody tr")
+        expect(rows.locator("td:first-child")).to_have_text(["car (any language)", "car"])
+        rows.nth(1).get_by_role("button").click()
+        page.get_by_role("tab", name="Text").click()
+        expect_term("Karosse")
+        page.get_by_role("tab", name="Glossary").click()
+        page.get_by_role("button", name="Remove all terms").click()
+        page.get_by_role("tab", name="Text").click()
+        wait_for_translation(page, translator.translate(SENTENCE).text)
+        assert stored_terms(page, "auto") == stored_terms(page, "en") == []
+
+
+@pytest.mark.parametrize("has_text", [False, True])
+def test_document_whose_language_is_detected_is_translated_with_the_glossary(
+    browser, server, translator, tmp_path, has_text
+):
+    with open_server_page(browser, server, "#source=auto&target=de") as page:
+        page.wait_for_selector("#source")
+        if has_text:
+            translate_text(page, "He sleeps.")
+        add_term(page, "car", "Karosse")
+        upload(page, SENTENCE)
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download").click()
+        download.value.save_as(tmp_path / "letter.txt")
+        expected = translator.translate(SENTENCE, glossary={"car": "Karosse"}).text
+        assert (tmp_path / "letter.txt").read_text("utf-8") == expected
 
 
 def test_document_in_the_target_language_is_reported_with_the_way_out(browser, server):

@@ -171,6 +171,12 @@ def add_pair(page) -> None:
     page.keyboard.press("Enter")
 
 
+def clear_text(page) -> None:
+    page.locator("#tabText").click()
+    page.locator("[data-say=clear]").click()
+    page.locator("#tabText-panel .undo button").wait_for()
+
+
 def open_history(page) -> None:
     page.locator("#tabHistory").click()
 
@@ -220,9 +226,12 @@ STATES: tuple[Callable, ...] = (
     send_document,
     refuse_documents,
     add_pair,
+    clear_text,
+    add_pair,  # of any language
     open_history,
     use_memory,
     store_pair,
+    add_pair,
     show_problem,
     show_progress,
 )

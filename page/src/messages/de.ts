@@ -111,7 +111,6 @@ export const messages: Messages = {
   documentIntro: "Die Übersetzung behält das Layout des Dokuments bei. Formate: Text, HTML, Markdown, Word, PowerPoint, Excel, OpenDocument, EPUB, Untertitel und mehr.",
   documentDrop: "Dokumente hier ablegen oder",
   documentChoose: "Dateien wählen",
-  documentLanguage: "Für ein Glossar muss die Sprache des Dokuments bekannt sein: Wählen Sie sie unter „Text“.",
   documentQueued: "wartet",
   documentRunning: "wird übersetzt",
   documentDone: "fertig",

@@ -110,7 +110,6 @@ export const en = {
   documentIntro: "The translation keeps the layout of the document. Formats: text, HTML, Markdown, Word, PowerPoint, Excel, OpenDocument, EPUB, subtitles and more.",
   documentDrop: "Drop documents here, or",
   documentChoose: "choose files",
-  documentLanguage: "A glossary needs the language of the document: choose it under “Text”.",
   documentQueued: "waiting",
   documentRunning: "translating",
   documentDone: "done",

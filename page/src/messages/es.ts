@@ -111,7 +111,6 @@ export const messages: Messages = {
   documentIntro: "La traducción conserva el diseño del documento. Formatos: texto, HTML, Markdown, Word, PowerPoint, Excel, OpenDocument, EPUB, subtítulos y más.",
   documentDrop: "Suelta los documentos aquí o",
   documentChoose: "elige archivos",
-  documentLanguage: "Para usar un glosario hay que saber el idioma del documento: elígelo en «Texto».",
   documentQueued: "en espera",
   documentRunning: "traduciendo",
   documentDone: "listo",

@@ -111,7 +111,6 @@ export const messages: Messages = {
   documentIntro: "Tłumaczenie zachowuje układ dokumentu. Formaty: tekst, HTML, Markdown, Word, PowerPoint, Excel, OpenDocument, EPUB, napisy i inne.",
   documentDrop: "Upuść dokumenty tutaj albo",
   documentChoose: "wybierz pliki",
-  documentLanguage: "Glosariusz wymaga języka dokumentu: wybierz go w zakładce „Tekst”.",
   documentQueued: "czeka",
   documentRunning: "trwa tłumaczenie",
   documentDone: "gotowe",

@@ -111,7 +111,6 @@ export const messages: Messages = {
   documentIntro: "译文保留文档的版式。支持的格式：纯文本、HTML、Markdown、Word、PowerPoint、Excel、OpenDocument、EPUB、字幕等。",
   documentDrop: "将文档拖放到这里，或",
   documentChoose: "选择文件",
-  documentLanguage: "使用术语表需要知道文档的语言：请在“文本”中选择。",
   documentQueued: "等待中",
   documentRunning: "翻译中",
   documentDone: "完成",
