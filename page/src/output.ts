@@ -56,7 +56,7 @@ export class Output {
   /** Show lines; the elements of unchanged lines are kept, and the focus stays at its place. */
   show(lines: readonly Line[], language: string): void {
     const focused = this.positionOf(document.activeElement);
-    const keys = lines.map((line) => `${currentLanguage()} ${line.stage} ${JSON.stringify([line.choiceParts, line.translation?.memory])}\n${line.text}`);
+    const keys = lines.map((line) => `${currentLanguage()} ${line.stage} ${JSON.stringify([line.choiceParts, line.translation?.memory, line.translation?.warnings])}\n${line.text}`);
     if (language !== this.language) this.shownKeys = [];
     this.language = language;
     this.element.lang = language.replaceAll("_", "-");

@@ -179,7 +179,7 @@ export class SentencePanel {
     const items = translations.filter(({ text }) => text !== target).map((translation) => {
       const choice = make("button", { class: "choice", title: "use", attributes: { type: "button", dir: "auto", lang: this.language.replaceAll("_", "-") } }, translation.text);
       choice.addEventListener("click", () => {
-        this.session.choose(line, index, translation);
+        void this.session.choose(line, index, translation);
         this.callbacks.onUse(targetSpan[0] + commonLength(target, translation.text));
       });
       return make("li", {}, choice);

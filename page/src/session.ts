@@ -7,7 +7,7 @@ import { batchesOf, isBlank, linesOf, missingLines, LruCache, matchStreamedLines
 import { type MemoryUse, supportsPair } from "./memories";
 import { isAborted, type Problem, RequestError } from "./problem";
 import { type Sentence, sentencesOf, spliceSentence, usesOf, withSentences, wordPieces } from "./sentences";
-import { commonLength, lengthensWord, type Span } from "./words";
+import { commonEnd, commonLength, lengthensWord, type Span } from "./words";
 
 export interface Line {
   source: string;
@@ -21,27 +21,26 @@ export interface Line {
   choiceParts?: ChoicePart[];
 }
 
-/** A part of a translation that the reader has chosen. */
-export interface ChoicePart {
+/** A part of the translation of a sentence that the reader has chosen or typed; the rest of it is the model's. */
+interface ChosenPart {
   span: Span;
-  isConfirmed: boolean;
-  /** The words in it that the reader has typed; empty if there are none. */
-  typed: Span;
+  isTyped: boolean;
 }
 
-/** What a translation of a sentence must begin with, or be. */
-interface ForcedText {
-  /** The start of the translation, or all of it. */
-  prefix: string;
-  isComplete: boolean;
-  /** The part of it that the reader has typed; empty if there is none. */
-  typed: Span;
-  /** Translations to choose from instead; undefined for those of the sentence. */
-  nbest?: ServerTranslation[] | undefined;
+/** A part of the translation of a line that the reader has chosen. */
+export interface ChoicePart extends ChosenPart {
+  isConfirmed: boolean;
 }
 
 /** What the reader has chosen for a sentence; it is kept while the text around it and the settings change. */
-interface Choice extends ForcedText {
+interface Choice {
+  /** The start of the translation, or all of it. */
+  prefix: string;
+  isComplete: boolean;
+  /** The parts of it that the reader has chosen, in the order of the text. */
+  parts: readonly ChosenPart[];
+  /** Translations to choose from instead; undefined for those of the sentence. */
+  nbest?: ServerTranslation[] | undefined;
   translation: ServerTranslation;
   /** The settings with which the model continued the prefix; undefined if the translation does not depend on them. */
   settings?: string;
@@ -156,17 +155,25 @@ export class Session {
     const sentence = line.translation && sentencesOf(line.source, line.translation)[index];
     if (!sentence) return false;
     const nbest = isTyped ? undefined : this.choices.get(this.choiceKey(sentence.source))?.nbest;
-    const forced = { prefix, isComplete, typed: this.typedPart(sentence, prefix, isTyped), nbest };
-    return this.runOnce((signal) => this.continueFrom(sentence.source, forced, signal));
+    const parts = this.chosenParts(sentence, prefix, isTyped, isComplete && !isTyped);
+    const choice: Choice = { prefix, isComplete, parts, nbest, translation: untokenised(prefix) };
+    return this.runOnce((signal) => this.continueFrom(sentence.source, choice, signal));
   }
 
-  /** Return the typed part of a new text for a sentence: that of the present one as far as they agree, and the rest if it is typed. */
-  private typedPart({ source, target }: Sentence, text: string, isTyped: boolean): Span {
-    const [start, end] = this.choices.get(this.choiceKey(source))?.typed ?? [0, 0];
-    const common = commonLength(target, text);
-    const kept = Math.min(end, common);
-    const first = start < kept ? start : common;
-    return [first, isTyped ? text.length : Math.max(first, kept)];
+  /**
+   * Return the parts of a new text for a sentence that the reader has chosen: those of the present text as far as the two agree,
+   * and what differs from it, up to the end of the new text or, if that is another translation, to where they agree again.
+   */
+  private chosenParts({ source, target }: Sentence, text: string, isTyped: boolean, isAnother: boolean): ChosenPart[] {
+    const start = commonLength(target, text);
+    const parts = (this.choices.get(this.choiceKey(source))?.parts ?? [])
+      .filter(({ span }) => span[0] < start)
+      .map(({ span, ...part }) => ({ ...part, span: [span[0], Math.min(span[1], start)] as Span }));
+    const isKnown = start === text.length && parts.at(-1)?.span[1] === start; // chosen again
+    if (isKnown || (isAnother && text === target)) return parts;
+    const end = isAnother ? text.length - commonEnd(target.slice(start), text.slice(start)) : text.length;
+    const span: Span = start < end ? [start, end] : [Math.max(0, start - 1), Math.min(start + 1, text.length)]; // next to what is left out
+    return [...parts, { span, isTyped }];
   }
 
   /** Return the n-best translations of a sentence of a line; none if the server must be asked for them and may not be. */
@@ -180,14 +187,15 @@ export class Session {
     return this.nbest.get(key)!;
   }
 
-  /** Use another of the n-best translations of a sentence of a line. */
-  choose(line: Line, index: number, translation: ServerTranslation): void {
+  /** Use another of the n-best translations of a sentence of a line; what it leaves out or adds is then requested. */
+  async choose(line: Line, index: number, translation: ServerTranslation): Promise<void> {
     const sentence = sentencesOf(line.source, line.translation!)[index]!;
     const key = this.choiceKey(sentence.source);
-    const typed = this.typedPart(sentence, translation.text, false);
-    this.choices.set(key, { prefix: translation.text, isComplete: true, typed, translation, nbest: this.choices.get(key)?.nbest });
+    const parts = this.chosenParts(sentence, translation.text, false, true);
+    const choice: Choice = { prefix: translation.text, isComplete: true, parts, translation, settings: "", nbest: this.choices.get(key)?.nbest };
+    this.choices.set(key, choice);
     this.fillFromCache();
-    this.notify(false);
+    await this.runOnce((signal) => this.continueFrom(sentence.source, choice, signal));
   }
 
   /** Return the sentences whose translations the reader has chosen, with these. */
@@ -199,8 +207,8 @@ export class Session {
   /** Choose translations of sentences again. */
   restore({ source, target, choices }: { source: string; target: string; choices: readonly Pair[] }): void {
     for (const [sentence, text] of choices) {
-      const typed: Span = [0, text.length]; // it is not known which words the reader has typed
-      const choice: Choice = { prefix: text, isComplete: true, typed, translation: untokenised(text), settings: "" };
+      const parts: ChosenPart[] = [{ span: [0, text.length], isTyped: true }]; // it is not known which words the reader has typed
+      const choice: Choice = { prefix: text, isComplete: true, parts, translation: untokenised(text), settings: "" };
       this.choices.set(this.choiceKey(sentence, { source, target }), choice);
     }
   }
@@ -320,17 +328,29 @@ export class Session {
   }
 
   /** Choose the start of the translation of a sentence, which the model continues, or all of it. */
-  private async continueFrom(source: string, { prefix, isComplete, typed, nbest }: ForcedText, signal: AbortSignal): Promise<void> {
+  private async continueFrom(source: string, { settings: _, ...choice }: Choice, signal: AbortSignal): Promise<void> {
+    const { prefix, isComplete } = choice;
     const settings = this.modelKey("");
+    if (isComplete) {
+      const translation = await this.describe(source, choice.translation, signal);
+      this.choices.set(this.choiceKey(source), { ...choice, translation });
+      return;
+    }
     const [continued] = await this.api.translate([source], this.settings, { ...this.sentenceOptions(), prefix }, signal);
     if (!continued) return;
     const hypotheses = nbestOf(continued);
     const separated = hypotheses.filter(({ text }) => !lengthensWord(prefix, text));
     const continuations = separated.length ? separated : hypotheses; // a longer word rather than no translation of the rest
-    const choice: Choice = isComplete
-      ? { prefix, isComplete, typed, translation: continued.text === prefix ? continued : untokenised(prefix), nbest }
-      : { prefix, isComplete, typed, translation: continuations[0]!, settings, nbest: continuations };
-    this.choices.set(this.choiceKey(source), choice);
+    const [best] = continuations as [ServerTranslation];
+    const translation = best === continued ? best : await this.describe(source, best, signal);
+    this.choices.set(this.choiceKey(source), { ...choice, translation, settings, nbest: continuations });
+  }
+
+  /** Return a translation of a sentence with what the server says about the best one only: what it leaves out or adds. */
+  private async describe(source: string, translation: ServerTranslation, signal: AbortSignal): Promise<ServerTranslation> {
+    const options = { ...FULL, beam: 1, split: "never", prefix: translation.text };
+    const [described] = await this.api.translate([source], this.settings, options, signal);
+    return described?.text === translation.text ? described : translation;
   }
 
   private async findLanguage(text: string, signal: AbortSignal): Promise<void> {
@@ -426,8 +446,10 @@ export class Session {
       if (!choice || current.length !== sentences.length) return; // the pieces of another choice do not spell its text
       const [start] = current[index]!.targetSpan;
       const isConfirmed = choice.isComplete && choice.prefix === this.confirmed.get(sentence.source.trim());
-      const typed: Span = [start + choice.typed[0], start + choice.typed[1]];
-      choiceParts.push({ span: [start, start + choice.prefix.length], isConfirmed, typed });
+      const whole: ChosenPart = { span: [0, choice.prefix.length], isTyped: false };
+      for (const { span, isTyped } of isConfirmed ? [whole, ...choice.parts] : choice.parts) {
+        choiceParts.push({ span: [start + span[0], start + span[1]], isTyped, isConfirmed });
+      }
       result = spliceSentence(source, result, index, choice.translation);
     });
     return { source, text: result.text, stage: "done", translation: result, ...(choiceParts.length ? { choiceParts } : {}) };

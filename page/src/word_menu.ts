@@ -24,7 +24,7 @@ export interface WordMenuListener {
 
 /** Return whether the reader has typed a word and the one before it: the model has nothing to say about such words. */
 function followsTypedWords({ line, part }: WordPosition): boolean {
-  return (line.choiceParts ?? []).some(({ typed: [start, end] }) => start < part.start && part.start < end);
+  return (line.choiceParts ?? []).some(({ span: [start, end], isTyped }) => isTyped && start < part.start && part.start < end);
 }
 
 export class WordMenu {

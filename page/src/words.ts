@@ -59,6 +59,13 @@ export function commonLength(first: string, second: string): number {
   return length;
 }
 
+/** Return the number of code units in which two texts agree at their ends. */
+export function commonEnd(first: string, second: string): number {
+  let length = 0;
+  while (length < first.length && length < second.length && first.at(-1 - length) === second.at(-1 - length)) length++;
+  return length;
+}
+
 /** Return whether a text that begins with a prefix lengthens its last word, as "Rotwagen" does after "Rot". */
 export function lengthensWord(prefix: string, text: string): boolean {
   const [next = ""] = text.slice(prefix.length);

@@ -67,7 +67,7 @@ test("words that the reader has decided on are not doubtful", () => {
   const words = TARGET.split(" ").map((text) => ({ text, probability: 0.1, mean: 0.1 }));
   const terms = [{ source: "cars", target: "Autos", applied: true }, { source: "red", target: "12", applied: false }];
   const translation = { text: TARGET, words, terms, warnings: ["not translated: 'red'", "added by the translation: 'Rote'"] };
-  const choiceParts = (isConfirmed: boolean): ChoicePart[] => [{ span: [0, 4], isConfirmed, typed: [0, 0] }];
+  const choiceParts = (isConfirmed: boolean): ChoicePart[] => [{ span: [0, 4], isConfirmed, isTyped: false }];
   const line = { source: SOURCE, translation, choiceParts: choiceParts(false) };
   const texts = doubtsOf(line, "de").map(({ side, span }) => (side === "source" ? SOURCE : TARGET).slice(...span));
   assert.deepEqual(texts, ["red", "kosten", "etwa", "12"]);

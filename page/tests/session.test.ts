@@ -2,11 +2,13 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { Api, RequestSettings, ServerTranslation } from "../src/api";
+import { overlaps } from "../src/doubts";
 import type { Pair } from "../src/glossary_file";
 import type { Memory } from "../src/memories";
 import { RequestError, unreachable } from "../src/problem";
 import { usesOf } from "../src/sentences";
-import { type Line, Session } from "../src/session";
+import { type ChoicePart, type Line, Session } from "../src/session";
+import { splitWords } from "../src/words";
 
 const SETTINGS: RequestSettings = { source: "en", target: "de", beam: 5, glossary: [["a", "b"]], memory: null }; // a glossary prevents streaming
 const soon = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
@@ -107,22 +109,67 @@ test("other translations begin with the words that the reader has typed, and do 
   assert.equal(lines.text(), "Das Rotwagen fährt.");
 });
 
-test("the words that the reader has typed are known until the text before them is chosen again", async () => {
+test("what the reader has chosen and typed is known until the text before it is chosen again", async () => {
   const lines = session({ translate: (texts: string[], _: RequestSettings, { prefix = "Der" }: { prefix?: string }) => Promise.resolve(texts.map(() => ({ text: `${prefix} Hund schläft.` }))) });
-  const typed = () => lines.lines[0]!.choiceParts!.map(({ typed: span }) => lines.text().slice(...span));
+  const parts = () => lines.lines[0]!.choiceParts!.map(({ span, isTyped }) => [lines.text().slice(...span).trim(), isTyped]);
   await lines.update("A dog.", SETTINGS, 0);
-  await lines.force(lines.lines[0]!, 0, "Dein", false);
-  assert.deepEqual(typed(), [""]);
-  await lines.force(lines.lines[0]!, 0, "Dein treuer", true);
-  assert.deepEqual(typed(), ["treuer"]);
-  await lines.force(lines.lines[0]!, 0, "Dein treuer Hund schnarcht", false);
-  assert.deepEqual(typed(), ["treuer"]);
-  await lines.force(lines.lines[0]!, 0, "Dein treuer Hund und Freund", true);
-  assert.deepEqual(typed(), ["treuer Hund und Freund"]);
+  await lines.force(lines.lines[0]!, 0, "Mein", false);
+  assert.deepEqual(parts(), [["Mein", false]]);
+  await lines.force(lines.lines[0]!, 0, "Mein treuer", true);
+  assert.deepEqual(parts(), [["Mein", false], ["treuer", true]]);
+  await lines.force(lines.lines[0]!, 0, "Mein treuer Hund bellt", false);
+  assert.deepEqual(parts(), [["Mein", false], ["treuer", true], ["bellt", false]]);
+  await lines.force(lines.lines[0]!, 0, "Mein treuer Hund und Freund", true);
+  const all = [["Mein", false], ["treuer", true], ["und Freund", true]];
+  assert.deepEqual(parts(), all);
   await lines.force(lines.lines[0]!, 0, lines.text(), false, true); // confirmed as it is
-  assert.deepEqual(typed(), ["treuer Hund und Freund"]);
+  assert.deepEqual(parts(), all);
+  await lines.force(lines.lines[0]!, 0, "Mein treuer Hund und Freund", true); // typed again
+  assert.deepEqual(parts(), all);
   await lines.force(lines.lines[0]!, 0, "Ein", false);
-  assert.deepEqual(typed(), [""]);
+  assert.deepEqual(parts(), [["Ein", false]]);
+});
+
+test("of another translation, the words that differ are chosen, or those around what it leaves out", async () => {
+  for (const [before, after, expected] of [
+    ["Der Hund schläft.", "Der Hund ruht.", ["ruht"]],
+    ["Ein roter Apfel.", "Ein kleiner roter Apfel.", ["kleiner"]],
+    ["Der Hund schläft tief.", "Der Hund schläft.", ["schläft"]],
+    ["Ein roter Apfel.", "Ein Apfel.", ["Apfel"]],
+    ["狗在睡觉。", "狗睡觉。", ["狗", "睡觉"]],
+  ] as const) {
+    const lines = session({ translate: (texts: string[]) => Promise.resolve(texts.map(() => ({ text: before }))) });
+    await lines.update("A text.", SETTINGS, 0);
+    await lines.choose(lines.lines[0]!, 0, { text: after });
+    assert.equal(lines.text(), after);
+    const [{ span, isTyped }] = lines.lines[0]!.choiceParts as [ChoicePart];
+    const words = splitWords(after, "").filter(({ text, start, isWord }) => isWord && overlaps(span, [start, start + text.length]));
+    assert.deepEqual([words.map(({ text }) => text), isTyped], [expected, false]);
+  }
+});
+
+test("what another translation leaves out is requested, with the glossary; the translation stays if the server has another", async () => {
+  const requests: unknown[] = [];
+  const other = { text: "EIN HUND.", words: [{ text: "EIN", probability: 0.1, mean: 0.1 }, { text: "HUND.", probability: 0.9, mean: 0.9 }] };
+  const described = { ...other, warnings: ["not translated: 'red'"] };
+  let answer: ServerTranslation = described;
+  const server = {
+    translate: (texts: string[], _: RequestSettings, { prefix }: { prefix?: string }) => {
+      requests.push(prefix);
+      return Promise.resolve(texts.map(() => (prefix === undefined ? { text: "DER HUND." } : answer)));
+    },
+  };
+  for (const [reply, warnings] of [[described, described.warnings], [{ text: "EIN HUND. ROT." }, []]] as const) {
+    answer = reply as ServerTranslation;
+    const lines = session(server);
+    await lines.update("A red dog.", SETTINGS, 0);
+    const chosen = lines.choose(lines.lines[0]!, 0, other);
+    assert.equal(lines.text(), other.text); // before the server answers
+    await chosen;
+    assert.equal(lines.text(), other.text);
+    assert.deepEqual(lines.lines[0]!.translation!.warnings, warnings);
+  }
+  assert.deepEqual(requests, [undefined, other.text, undefined, other.text]);
 });
 
 /** A server that translates sentences, which end in a full stop, into capitals at once. */
@@ -141,9 +188,9 @@ test("a choice is kept while the text around its sentence and the settings chang
   const other: RequestSettings = { ...SETTINGS, glossary: [["a", "c"]] };
   await lines.update("a man. a dog.", SETTINGS, 0);
   await lines.force(lines.lines[0]!, 1, "so ", false);
-  lines.choose(lines.lines[0]!, 0, { text: "ONE MANb", tokens: ["▁ONE", "▁MANb"] });
+  await lines.choose(lines.lines[0]!, 0, { text: "ONE MANb", tokens: ["▁ONE", "▁MANb"] });
   assert.equal(lines.text(), "ONE MANb so A DOG.b");
-  assert.deepEqual(lines.lines[0]!.choiceParts?.map(({ span }) => span), [[0, 8], [9, 12]]);
+  assert.deepEqual(lines.lines[0]!.choiceParts?.map(({ span }) => span), [[0, 7], [9, 12]]);
   await lines.update("a cat. a dog. a man.", SETTINGS, 0);
   assert.equal(lines.text(), "A CAT.b so A DOG.b ONE MANb");
   await lines.update("a man. a dog.", other, 0);
@@ -152,7 +199,7 @@ test("a choice is kept while the text around its sentence and the settings chang
   restored.restore({ ...other, choices: lines.choicePairs() });
   await restored.update("a man. a dog.", SETTINGS, 0);
   assert.equal(restored.text(), lines.text());
-  assert.deepEqual(restored.lines[0]!.choiceParts?.map(({ span, typed }) => [span, typed]), [[[0, 8], [0, 8]], [[9, 19], [9, 19]]]); // it may be typed
+  assert.deepEqual(restored.lines[0]!.choiceParts?.map(({ span, isTyped }) => [span, isTyped]), [[[0, 8], true], [[9, 19], true]]); // it may be typed
   await lines.reset(lines.lines[0]!, 0);
   assert.equal(lines.text(), "A MAN.c so A DOG.c");
 });

@@ -184,8 +184,7 @@ def test_choosing_another_word_continues_the_translation(page, translator, text)
     continued = translator.translate(SENTENCE, prefix=prefix + choice, split="never").text
     assert continued in changed
     assert changed.replace(continued, "") == before.replace(translator.translate(SENTENCE).text, "")
-    forced = "".join(page.locator(".word.chosen").all_inner_texts())
-    assert forced == (prefix + choice).replace(" ", "")
+    assert "".join(page.locator(".word.chosen").all_inner_texts()) == choice.replace(" ", "")
     expect_focus(page, choice.split()[-1])
     page.get_by_role("button", name="Back to the first translation").click()
     expect(page.locator(".chosen")).to_have_count(0)
@@ -285,7 +284,7 @@ def test_only_the_first_of_several_typed_words_has_alternatives(page):
     first_offers = offers.all_inner_texts()
     page.get_by_label("Your own words").fill("wünsche mir sehnlichst")
     page.keyboard.press("Enter")
-    expect(page.locator(".word.chosen")).to_have_text(["Ich", "wünsche", "mir", "sehnlichst"])
+    expect(page.locator(".word.chosen")).to_have_text(["wünsche", "mir", "sehnlichst"])
     others = page.locator(".others .choice")
     for text in others.all_inner_texts():
         assert text.startswith("Ich wünsche mir sehnlichst ")
@@ -407,6 +406,40 @@ def doubts(page, sentence: int) -> list[tuple[str, str]]:
     """Return the doubtful words of a sentence with their reasons."""
     words = page.locator(".sentence").nth(sentence).locator(".word[data-doubt]")
     return words.evaluate_all("words => words.map((word) => [word.textContent, word.title])")
+
+
+def test_chosen_word_does_not_remove_doubts_about_the_words_before_it(page):
+    translate_text(page, DOUBTFUL)
+    before = doubts(page, 0)
+    words = page.locator(".word").all_inner_texts()
+    page.locator(".word").last.click()
+    page.locator(".menu .choice").first.click()
+    chosen = page.locator(".word.chosen")
+    expect(chosen).to_have_count(1)
+    assert page.locator(".word").all_inner_texts()[: len(words) - 1] == words[:-1]
+    kept = [doubt for doubt in before if doubt[0] != words[-1]]
+    assert kept and doubts(page, 0) == kept
+
+
+def test_another_translation_does_not_remove_doubts_about_what_it_leaves_as_it_was(page, translator):
+    translate_text(page, OMITTING)
+    before = doubts(page, 0)
+    assert before
+    choice = page.locator(".others .choice").first
+    text = choice.inner_text()
+    choice.click()
+    wait_for_translation(page, text)
+    coverage = translator.translate(OMITTING, prefix=text, coverage="unaligned", split="never").coverage
+    omitted = coverage.omitted
+    assert omitted
+    expect(page.locator(".mirror u")).to_have_text([*omitted])
+    chosen = page.locator(".word.chosen").all_inner_texts()
+    assert chosen and len(chosen) < len(text.split())
+    after = doubts(page, 0)
+    assert after and not {text for text, _ in after} & {*chosen}
+    kept = [doubt for doubt in before if doubt[0] in page.locator(".word:not(.chosen)").all_inner_texts()]
+    assert [doubt for doubt in after if doubt in kept] == kept
+    expect(page.locator(".checks li")).to_have_count(len(omitted) + len(after))
 
 
 def test_confirmed_sentence_does_not_unmark_doubtful_words_of_other_sentences(page):
