@@ -7,7 +7,7 @@ import { batchesOf, isBlank, linesOf, missingLines, LruCache, matchStreamedLines
 import { type MemoryUse, supportsPair } from "./memories";
 import { isAborted, type Problem, RequestError } from "./problem";
 import { type Sentence, sentencesOf, spliceSentence, usesOf, withSentences, wordPieces } from "./sentences";
-import { commonEnd, commonLength, lengthensWord, type Span } from "./words";
+import { commonEnd, commonLength, lengthensWord, repeatsMark, type Span } from "./words";
 
 export interface Line {
   source: string;
@@ -83,7 +83,12 @@ function isGrown(displayed: Line | undefined, source: string): boolean {
   return source.startsWith(displayed.source) || displayed.source.startsWith(source);
 }
 
-const nbestOf = (translation: ServerTranslation): ServerTranslation[] => [translation, ...(translation.alternatives ?? [])];
+/** Return the translations of a sentence that begin with a prefix and neither lengthen its last word nor repeat a mark; all if each does. */
+function nbestOf(source: string, translation: ServerTranslation, prefix = ""): ServerTranslation[] {
+  const all = [translation, ...(translation.alternatives ?? [])];
+  const regular = all.filter(({ text }) => !lengthensWord(prefix, text) && !repeatsMark(source, text));
+  return regular.length ? regular : all; // rather than no translation of the rest
+}
 
 /** Return a translation of which only the text is known; each word is a piece. */
 const untokenised = (text: string): ServerTranslation => ({ text, tokens: wordPieces(text) });
@@ -183,7 +188,7 @@ export class Session {
     const known = this.choices.get(this.choiceKey(source))?.nbest ?? this.nbest.get(key);
     if (known || !mayRequest) return known ?? [];
     const [translation] = await this.api.translate([source], this.settings, this.sentenceOptions());
-    this.nbest.set(key, translation ? nbestOf(translation) : []);
+    this.nbest.set(key, translation ? nbestOf(source, translation) : []);
     return this.nbest.get(key)!;
   }
 
@@ -338,12 +343,10 @@ export class Session {
     }
     const [continued] = await this.api.translate([source], this.settings, { ...this.sentenceOptions(), prefix }, signal);
     if (!continued) return;
-    const hypotheses = nbestOf(continued);
-    const separated = hypotheses.filter(({ text }) => !lengthensWord(prefix, text));
-    const continuations = separated.length ? separated : hypotheses; // a longer word rather than no translation of the rest
-    const [best] = continuations as [ServerTranslation];
+    const nbest = nbestOf(source, continued, prefix);
+    const [best] = nbest as [ServerTranslation];
     const translation = best === continued ? best : await this.describe(source, best, signal);
-    this.choices.set(this.choiceKey(source), { ...choice, translation, settings, nbest: continuations });
+    this.choices.set(this.choiceKey(source), { ...choice, translation, settings, nbest });
   }
 
   /** Return a translation of a sentence with what the server says about the best one only: what it leaves out or adds. */

@@ -7,7 +7,7 @@ import { say } from "./messages";
 import { sourcesOf, type WordPosition } from "./output";
 import { isAborted, RequestError } from "./problem";
 import { type Sentence, sentenceAt, sentencesOf } from "./sentences";
-import type { Span } from "./words";
+import { repeatsMark, type Span } from "./words";
 
 const MAX_CHOICES = 8;
 
@@ -135,7 +135,7 @@ export class WordMenu {
         this.api.translate([sentence.source], settings, { prefix: text, split: "never", beam: 2 }, signal),
       ),
     );
-    const texts = results.flatMap((result) => result.map((translation) => translation.text));
+    const texts = results.flatMap((result) => result.map(({ text }) => text)).filter((text) => !repeatsMark(sentence.source, text));
     return wordAlternatives(texts, before, position.part.text, settings.target).slice(0, MAX_CHOICES - 1);
   }
 

@@ -66,6 +66,12 @@ export function commonEnd(first: string, second: string): number {
   return length;
 }
 
+/** Return whether a translation has a punctuation mark twice, as in "kaufen..", or a full stop after "!" or "?", unlike its source. */
+export function repeatsMark(source: string, translation: string): boolean {
+  const repeated = /([.,;:!?。，、；：！？])\s*\1|[!?]\s*\.|[！？]\s*。/u;
+  return repeated.test(translation) && !repeated.test(source.replaceAll("…", "..."));
+}
+
 /** Return whether a text that begins with a prefix lengthens its last word, as "Rotwagen" does after "Rot". */
 export function lengthensWord(prefix: string, text: string): boolean {
   const [next = ""] = text.slice(prefix.length);

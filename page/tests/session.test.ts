@@ -87,7 +87,7 @@ test("forcing a text tells whether it succeeded", async () => {
   assert.equal(await force(), false);
 });
 
-test("other translations begin with the words that the reader has typed, and do not lengthen them unless all do", async () => {
+test("other translations begin with the words that the reader has typed, and neither lengthen them nor repeat a mark unless all do", async () => {
   const endings = ["wagen fährt.", " fährt.", " fuhr."];
   const server = {
     translate: (texts: string[], _: RequestSettings, { prefix }: { prefix?: string }): Promise<ServerTranslation[]> => {
@@ -107,6 +107,10 @@ test("other translations begin with the words that the reader has typed, and do 
   endings.splice(1);
   await lines.force(lines.lines[0]!, 0, "Das Rot", true);
   assert.equal(lines.text(), "Das Rotwagen fährt.");
+  endings.splice(0, 1, " fährt..", " fährt.", " fährt!");
+  await lines.force(lines.lines[0]!, 0, "Das Rad", true);
+  assert.equal(lines.text(), "Das Rad fährt.");
+  assert.deepEqual(await others(), ["Das Rad fährt.", "Das Rad fährt!"]);
 });
 
 test("what the reader has chosen and typed is known until the text before it is chosen again", async () => {

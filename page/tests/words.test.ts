@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { wordAlternatives, countPiecesBefore, nextWord } from "../src/alternatives";
-import { commonLength, lengthensWord, wordProbabilities, doubtLevel, placeWords, splitAtSpans, splitWords, type Span, sourceSpans } from "../src/words";
+import { commonEnd, commonLength, lengthensWord, repeatsMark, wordProbabilities, doubtLevel, placeWords, splitAtSpans, splitWords, type Span, sourceSpans } from "../src/words";
 import { below, text, times } from "./random";
 
 test("parts and marked spans join to the text", () => {
@@ -80,4 +80,22 @@ test("a text lengthens the last word of its beginning only within the word", () 
     assert.ok(!lengthensWord(prefix, text), text);
   }
   assert.deepEqual([commonLength("abc", "abd"), commonLength("ab", "abc"), commonLength("", "a"), commonLength("abc", "ab")], [2, 2, 0, 2]);
+});
+
+test("texts agree at their ends as far as their reversals at their beginnings", () => {
+  const reverse = (characters: string) => characters.split("").reverse().join("");
+  times(300, () => {
+    const [first, second] = [text(6), text(6)];
+    assert.equal(commonEnd(first, second), commonLength(reverse(first), reverse(second)));
+    assert.ok(commonEnd(first + second, second) === second.length);
+  });
+});
+
+test("a translation repeats a mark only if its source does not", () => {
+  for (const ending of ["..", ". .", "!!", "!.", "?.", "。。", "！。"]) {
+    assert.ok(repeatsMark("He buys.", `Er kauft${ending}`), ending);
+    assert.ok(!repeatsMark(`He buys${ending}`, `Er kauft${ending}`), ending);
+  }
+  for (const translation of ["Er kauft.", "Er kauft usw., z. B. Äpfel.", "Er kauft?!", "Er kauft. Gut!", "他买。"]) assert.ok(!repeatsMark("He buys.", translation), translation);
+  assert.ok(!repeatsMark("Well…", "Nun..."));
 });

@@ -308,6 +308,19 @@ def test_only_the_first_of_several_typed_words_has_alternatives(page):
     expect(page.locator(".menu")).to_contain_text("You have chosen these words yourself")
 
 
+def test_suggestions_do_not_repeat_the_full_stop_of_the_text(page, translator):
+    before = translate_text(page, SENTENCE)
+    prefix = f"{before[: before.rindex(' ')]} fahren"
+    suggested = translator.translate(SENTENCE, prefix=prefix, nbest=4, beam=5, split="never")
+    assert any(other.text.endswith("..") for other in suggested.alternatives)
+    word(page, "kaufen").click()
+    page.get_by_label("Your own words").fill("fahren")
+    page.keyboard.press("Enter")
+    wait_for_translation(page, f"{prefix}.")
+    regular = [other.text for other in suggested.alternatives if not other.text.endswith("..")]
+    expect(page.locator(".others .choice")).to_have_text(regular)
+
+
 def test_aligned_source_words_are_marked(page, translator):
     text = f"He sleeps.\n{TWO_SENTENCES}"
     translate_text(page, text)
