@@ -1,6 +1,7 @@
 /** What may be wrong in a translation, and where: improbable words, and words that the server's warnings name. */
 
 import type { ServerTranslation } from "./api";
+import type { Pair } from "./glossary_file";
 import type { Key } from "./say";
 import type { Line } from "./session";
 import { codeUnitOffsets, doubtLevel, type Span, splitWords, UNSPACED, wordProbabilities } from "./words";
@@ -11,7 +12,13 @@ export interface Doubt {
   /** 1 to 3; 3 for a warning of the server. */
   level: number;
   reason: Key;
-  values: Record<string, number>;
+  values: Record<string, number | string>;
+}
+
+/** A term of the glossary in a text whose translation lacks it: where the term is, and its translation. */
+export interface MissingTerm {
+  span: Span;
+  target: string;
 }
 
 /** A part of a translation that the reader has decided: what they chose, or a term of their glossary. */
@@ -96,6 +103,24 @@ function findWords(text: string, word: string): Span[] {
   return spans;
 }
 
+/**
+ * Return the terms of a glossary that a sentence contains and its translation does not. As on the server, terms are separate words,
+ * the longer of two overlapping ones counts, a term may be capitalised at the start of the sentence, and its translation may be one
+ * of several forms.
+ */
+export function missingTerms(source: string, translation: string, glossary: readonly Pair[]): MissingTerm[] {
+  const capitalised = (term: string): string => term.slice(0, 1).toUpperCase() + term.slice(1);
+  const isFirst = ([start]: Span): boolean => !/[\p{L}\p{N}]/u.test(source.slice(0, start));
+  const found = glossary.flatMap(([term, target]) => {
+    const spans = [...findWords(source, term), ...(capitalised(term) === term ? [] : findWords(source, capitalised(term)).filter(isFirst))];
+    return spans.map((span): MissingTerm => ({ span, target }));
+  });
+  const length = ({ span }: MissingTerm): number => span[1] - span[0];
+  const isCovered = (term: MissingTerm): boolean => found.some((other) => overlaps(other.span, term.span) && length(other) > length(term));
+  const isUsed = (form: string): boolean => [form, capitalised(form)].some((spelling) => findWords(translation, spelling).length > 0);
+  return found.filter((term) => !isCovered(term) && !term.target.split("|").some(isUsed)).sort((first, second) => first.span[0] - second.span[0]);
+}
+
 /** Return the spans of words, of which a text contains each as often as it is listed, or more often. */
 function findListed(text: string, words: readonly string[]): Span[] {
   const counts = new Map<string, number>();
@@ -127,11 +152,12 @@ export function decisionsOf({ translation, choiceParts = [] }: Pick<Line, "trans
 }
 
 /** Return the doubts about the translation of a line, in the order of the texts, those of the source first. */
-export function doubtsOf(line: Pick<Line, "source" | "translation" | "choiceParts">, language: string): Doubt[] {
+export function doubtsOf(line: Pick<Line, "source" | "translation" | "choiceParts" | "missingTerms">, language: string): Doubt[] {
   const { source, translation } = line;
   if (!translation) return [];
   const warnings = (translation.warnings ?? []).flatMap((warning) => parseWarning(warning) ?? []);
   const doubts = omissionsOf(source, translation, warnings).map((span): Doubt => ({ side: "source", span, level: 3, reason: "doubtOmitted", values: {} }));
+  doubts.push(...(line.missingTerms ?? []).map(({ span, target }): Doubt => ({ side: "source", span, level: 3, reason: "doubtTerm", values: { target } })));
   for (const { words, side, reason } of warnings) {
     if (reason === "doubtOmitted") continue; // found above
     const spans = words.flatMap(({ text }) => findWords(side === "source" ? source : translation.text, text));

@@ -1,6 +1,7 @@
 /** The translation of a text that changes: first quickly by a stream, then with the best quality. */
 
 import type { Api, RequestSettings, ServerTranslation } from "./api";
+import { type MissingTerm, missingTerms } from "./doubts";
 import type { Pair } from "./glossary_file";
 import { AUTO } from "./languages";
 import { batchesOf, isBlank, linesOf, missingLines, LruCache, matchStreamedLines } from "./lines";
@@ -19,6 +20,8 @@ export interface Line {
   grows?: boolean;
   /** What the reader has chosen in the translation, in the order of the text. */
   choiceParts?: ChoicePart[];
+  /** The terms of the glossary that sentences lack because the reader has chosen or remembered their translations. */
+  missingTerms?: MissingTerm[];
 }
 
 /** A part of the translation of a sentence that the reader has chosen or typed; the rest of it is the model's. */
@@ -93,12 +96,12 @@ function nbestOf(source: string, translation: ServerTranslation, prefix = ""): S
 /** Return a translation of which only the text is known; each word is a piece. */
 const untokenised = (text: string): ServerTranslation => ({ text, tokens: wordPieces(text) });
 
-/** Return whether the text of a translation, or a part of it, is not the model's. */
-const isRemembered = (translation: ServerTranslation): boolean => translation.memory?.some(({ used }) => used !== "retrieved") ?? false;
+/** Return whether a translation that was made with pairs of a memory, or a part of it, is not the model's. */
+const isRemembered = (uses: readonly MemoryUse[]): boolean => uses.some(({ used }) => used !== "retrieved");
 
 /** Return a translation whose tokens spell its text. */
 const withTokens = (source: string, translation: ServerTranslation): ServerTranslation =>
-  isRemembered(translation) ? withSentences(source, translation) : translation;
+  isRemembered(translation.memory ?? []) ? withSentences(source, translation) : translation;
 
 export class Session {
   lines: Line[] = [];
@@ -442,9 +445,16 @@ export class Session {
   private withChoices(source: string, translation: ServerTranslation): Line {
     const sentences = sentencesOf(source, translation);
     const choiceParts: ChoicePart[] = [];
+    const missing: MissingTerm[] = [];
     let result = translation;
     sentences.forEach((sentence, index) => {
-      const choice = this.choiceFor(sentence.source, usesOf(source, translation, index));
+      const uses = usesOf(source, translation, index);
+      const choice = this.choiceFor(sentence.source, uses);
+      if (choice?.isComplete || (!choice && isRemembered(uses))) {
+        const [offset] = sentence.sourceSpan;
+        const terms = missingTerms(sentence.source, choice?.prefix ?? sentence.target, this.settings.glossary);
+        missing.push(...terms.map(({ span: [start, end], target }): MissingTerm => ({ span: [start + offset, end + offset], target })));
+      }
       const current = sentencesOf(source, result);
       if (!choice || current.length !== sentences.length) return; // the pieces of another choice do not spell its text
       const [start] = current[index]!.targetSpan;
@@ -455,7 +465,7 @@ export class Session {
       }
       result = spliceSentence(source, result, index, choice.translation);
     });
-    return { source, text: result.text, stage: "done", translation: result, ...(choiceParts.length ? { choiceParts } : {}) };
+    return { source, text: result.text, stage: "done", translation: result, ...(choiceParts.length ? { choiceParts } : {}), ...(missing.length ? { missingTerms: missing } : {}) };
   }
 
   private showDrafts(drafts: ReadonlyMap<string, string>): void {

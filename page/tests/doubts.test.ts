@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { ServerTranslation } from "../src/api";
-import { decisionsOf, doubtsOf, notesOf, warningsOutside } from "../src/doubts";
+import { decisionsOf, doubtsOf, missingTerms, notesOf, warningsOutside } from "../src/doubts";
+import type { Pair } from "../src/glossary_file";
 import type { ChoicePart } from "../src/session";
 import type { Span } from "../src/words";
 
@@ -73,6 +74,19 @@ test("words that the reader has decided on are not doubtful", () => {
   assert.deepEqual(texts, ["red", "kosten", "etwa", "12"]);
   assert.deepEqual(decisionsOf(line).map(({ span, reason }) => [TARGET.slice(...span), reason]), [["Rote", "wordChosen"], ["Autos", "wordTerm"]]);
   assert.deepEqual(decisionsOf({ ...line, choiceParts: choiceParts(true) }).map(({ reason }) => reason), ["wordConfirmed", "wordTerm"]);
+});
+
+test("a term is missing if its sentence has it as a separate word and the translation has none of its forms", () => {
+  const glossary: Pair[] = [["car", "Wagen|Wagens"], ["red car", "Rotwagen"], ["in may", "im Mai"], ["词", "Wort"]];
+  const missing = (source: string, translation: string) => missingTerms(source, translation, glossary).map(({ span, target }) => [source.slice(...span), target]);
+  assert.deepEqual(missing("A car, a cart and a Car.", "Ein Auto, ein Karren und ein Auto."), [["car", "Wagen|Wagens"]]);
+  assert.deepEqual(missing("“Car” is a word.", "„Auto“ ist ein Wort."), [["Car", "Wagen|Wagens"]]);
+  assert.deepEqual(missing("The key of the car.", "Der Schlüssel des Wagens."), []);
+  assert.deepEqual(missing("A red car.", "Ein Rotwagen."), []);
+  assert.deepEqual(missing("A red car.", "Ein Wagen."), [["red car", "Rotwagen"]]);
+  assert.deepEqual(missing("A car.", "Ein Lastwagen."), [["car", "Wagen|Wagens"]]);
+  assert.deepEqual(missing("In May", "Im Mai"), []);
+  assert.deepEqual(missing("这个词很长。", "Das ist lang."), [["词", "Wort"]]);
 });
 
 test("a new translation of a sentence removes the warnings about the old one only", () => {

@@ -229,6 +229,27 @@ test("confirmed translations are used for the same sentences, until one goes bac
   assert.equal(lines.text(), "A DOG.");
 });
 
+test("terms that a confirmed or remembered translation lacks are missing, those of the model's part are not", async () => {
+  const pairs: Pair[] = [["a dog.", "Ein Hund."]];
+  const lines = new Session(sentences as Api, { changed: () => {}, progressed: () => {}, detected: () => {}, failed: () => {} }, () => pairs);
+  const missing = () => lines.lines[0]!.missingTerms?.map(({ span, target }) => [lines.lines[0]!.source.slice(...span), span[0], target]);
+  const settings: RequestSettings = { ...SETTINGS, glossary: [["dog", "Köter"], ["man", "Kerl"]] };
+  await lines.update("a man. a dog.", settings, 0);
+  assert.equal(lines.text(), "A MAN.Köter Ein Hund.");
+  assert.deepEqual(missing(), [["dog", 9, "Köter"]]);
+  await lines.reset(lines.lines[0]!, 1);
+  assert.equal(missing(), undefined);
+  await lines.force(lines.lines[0]!, 1, "So ", false);
+  assert.equal(missing(), undefined);
+  await lines.force(lines.lines[0]!, 1, "Ein Köter.", true, true);
+  assert.equal(missing(), undefined);
+  const translations = async (texts: string[], __: RequestSettings, { memory }: { memory?: string }) =>
+    texts.map((text) => (memory ? { text: "Ein Hund.", memory: [{ source: text, target: "Ein Hund.", score: 100, used: "verbatim" }] } : { text: "EIN KÖTER." }));
+  const remembering = session({ translate: translations });
+  await remembering.update("a dog.", { ...settings, memory: MEMORY }, 0);
+  assert.deepEqual(remembering.lines[0]!.missingTerms, [{ span: [2, 5], target: "Köter" }]);
+});
+
 const MEMORY: Memory = { id: "7", name: "Letters", source: "en-GB", target: "de", pairs: 1, shared: false };
 
 test("a memory is sent with lines if it is for their language, but not for other translations", async () => {

@@ -541,6 +541,31 @@ def add_term(page, source: str, target: str) -> None:
     page.get_by_role("tab", name="Text").click()
 
 
+def test_term_that_a_confirmed_translation_lacks_is_reported_until_it_is_corrected(page):
+    translate_text(page, SENTENCE)
+    corrected = "Ein kleines rotes Auto möchte ich morgen kaufen."
+    page.get_by_role("button", name="Correct", exact=True).click()
+    box = page.get_by_label("Corrected translation")
+    box.fill(corrected)
+    page.keyboard.press("Enter")
+    wait_for_translation(page, corrected)
+    add_term(page, "car", "Wagen")
+    check = page.locator(".checks .choice", has_text="Your glossary has “Wagen” for this")
+    expect(check).to_have_count(1)
+    expect(page.locator(".mirror u")).to_have_text(["car"])
+    page.reload()
+    assert translate_text(page, SENTENCE) == corrected
+    expect(check).to_contain_text("“Correct” it")
+    check.click()
+    assert page.evaluate("getSelection().toString()") == "car"
+    page.get_by_role("button", name="Correct", exact=True).click()
+    box.fill("Einen kleinen roten Wagen möchte ich morgen kaufen.")
+    page.keyboard.press("Enter")
+    expect(check).to_have_count(0)
+    expect(page.locator(".mirror u")).to_have_count(0)
+    expect(word(page, "Wagen")).to_have_attribute("title", CONFIRMED)
+
+
 def test_correction_form_follows_new_translations_but_keeps_typed_words(page):
     translate_text(page, SENTENCE)
     page.get_by_role("button", name="Correct", exact=True).click()

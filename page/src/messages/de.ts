@@ -97,6 +97,7 @@ export const messages: Messages = {
   doubtNumberMissing: "In der Übersetzung fehlt diese Zahl.",
   doubtAdded: "Das steht nicht im Text.",
   doubtCopied: "Das Modell kennt dieses Wort nicht und übernimmt es.",
+  doubtTerm: "In Ihrem Glossar steht dafür „{target}“, aber die Übersetzung, die Sie gewählt, bestätigt oder gemerkt haben, hat Vorrang: Mit „Korrigieren“ können Sie den Begriff einsetzen.",
   probability: "Wahrscheinlichkeit {percent} %",
   wordChosen: "Ihre Wahl; mit „Bestätigen“ gilt sie auch beim nächsten Mal.",
   wordConfirmed: "Von Ihnen bestätigt; unter „Glossar“ gespeichert.",

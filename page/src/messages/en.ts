@@ -96,6 +96,7 @@ export const en = {
   doubtNumberMissing: "The translation lacks this number.",
   doubtAdded: "The text does not say this.",
   doubtCopied: "The model does not know this word, so it is copied.",
+  doubtTerm: "Your glossary has “{target}” for this, but the translation that you have chosen, confirmed or remembered goes first: “Correct” it to use the term.",
   probability: "Probability {percent}%",
   wordChosen: "Your choice; “Confirm” keeps it for the next time.",
   wordConfirmed: "Confirmed by you; kept under “Glossary”.",

@@ -97,6 +97,7 @@ export const messages: Messages = {
   doubtNumberMissing: "W tłumaczeniu brakuje tej liczby.",
   doubtAdded: "Tego nie ma w tekście.",
   doubtCopied: "Model nie zna tego słowa, więc je przepisuje.",
+  doubtTerm: "W twoim glosariuszu jest „{target}”, ale pierwszeństwo ma tłumaczenie, które zostało przez ciebie wybrane, zatwierdzone lub zapamiętane: „Popraw” je, aby użyć tego terminu.",
   probability: "Prawdopodobieństwo {percent}%",
   wordChosen: "Twój wybór; „Zatwierdź” zachowa go na następny raz.",
   wordConfirmed: "Zatwierdzone przez ciebie; zachowane w zakładce „Glosariusz”.",
