@@ -10,6 +10,10 @@ import { type Sentence, sentenceAt, sentencesOf } from "./sentences";
 import { repeatsMark, type Span } from "./words";
 
 const MAX_CHOICES = 8;
+/** Pixels between the menu and what is above or below it. */
+const GAP = 4;
+/** The least height in pixels that the menu needs between a word and the buttons below the text. */
+const MIN_HEIGHT = 280;
 
 export interface WordMenuListener {
   /** Called with the start of the translation of a sentence: up to an alternative, or to words that the reader has typed. */
@@ -85,6 +89,7 @@ export class WordMenu {
     this.others.hidden = settings.beam < 2; // there are none
     const isTyped = followsTypedWords(position);
     this.element.showPopover();
+    position.element.ariaExpanded = "true"; // the word stays marked
     setMessage(this.note, isTyped ? "wordTyped" : "loading"); // a status is read out when it changes while it is shown
     this.moveTo(position.element);
     this.element.focus();
@@ -118,6 +123,7 @@ export class WordMenu {
 
   private stop(): void {
     this.running.abort();
+    if (this.position) this.position.element.ariaExpanded = null;
     if (!this.explanation.hidden) this.listener.onSources(this.position!.lineIndex, []);
   }
 
@@ -200,12 +206,17 @@ export class WordMenu {
     event.preventDefault();
   }
 
-  /** Move the menu below a word, within the pane, and scroll to it. */
+  /** Move the menu below a word, within the pane and without covering its buttons, and scroll to it. */
   private moveTo(word: HTMLElement): void {
     const box = word.getBoundingClientRect();
-    const maxLeft = this.element.parentElement!.getBoundingClientRect().right - this.element.offsetWidth;
+    const pane = this.element.parentElement!;
+    const tools = pane.querySelector(".tools")!.getBoundingClientRect();
+    const space = tools.top - box.bottom - 2 * GAP;
+    const isAbove = space >= MIN_HEIGHT;
+    const maxLeft = pane.getBoundingClientRect().right - this.element.offsetWidth;
     this.element.style.left = `${Math.max(8, Math.min(box.left, maxLeft)) + scrollX}px`;
-    this.element.style.top = `${box.bottom + 4 + scrollY}px`;
+    this.element.style.top = `${(isAbove ? box : tools).bottom + GAP + scrollY}px`;
+    this.element.style.maxBlockSize = isAbove ? `min(34rem, 90dvh, ${space}px)` : "";
     this.element.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 }

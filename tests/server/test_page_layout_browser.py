@@ -302,6 +302,39 @@ def test_menu_of_a_word_leads_to_the_other_translations_of_its_sentence(page, wi
     expect(choice).to_be_in_viewport(ratio=1)
 
 
+FIND_COVERED = """() => {
+  const menu = document.querySelector('.menu').getBoundingClientRect();
+  return [...document.querySelectorAll('#tabText-panel .tools button')].filter((button) => {
+    const {left, right, top, bottom} = button.getBoundingClientRect();
+    return left < menu.right && menu.left < right && top < menu.bottom && menu.top < bottom;
+  }).map((button) => button.textContent);
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("lines", [1, 30])
+def test_menu_of_a_word_covers_no_button_and_its_word_stays_marked(page, width, lines):
+    page.set_viewport_size({"width": width, "height": 800})
+    translate_text(page, "\n".join(["I want to buy a small red car tomorrow."] * lines))
+    words, menu = page.locator(".word"), page.locator(".menu")
+    colour = "element => getComputedStyle(element).backgroundColor"
+    for word in (words.first, words.nth(words.count() // 2), words.last):
+        usual = word.evaluate(colour)
+        word.hover()
+        marked = word.evaluate(colour)
+        assert marked != usual
+        word.click()
+        menu.locator(".choice").first.wait_for()
+        page.mouse.move(3, 3)
+        assert word.evaluate(colour) == marked
+        assert page.evaluate(FIND_COVERED) == []
+        assert menu.bounding_box()["height"] >= 280
+        expect(menu.locator("h2")).to_be_in_viewport(ratio=1)
+        page.get_by_role("button", name="Close").click()
+        page.locator("#source").focus()
+        expect(word).to_have_css("background-color", usual)
+
+
 TOPS = """() => ['.box', '.output'].map(
   (name) => document.querySelector(name).getBoundingClientRect().top + scrollY)"""
 
