@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from pathlib import Path
@@ -18,6 +19,7 @@ from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.inspection import look_inside
 from uwaga.inspection.interventions import intervene
 from uwaga.models.build import build_model
+from uwaga.results.confidence import END
 
 pytest_plugins = "server_fixtures"
 
@@ -92,6 +94,39 @@ def test_laboratory_numbers_match_python(page, translator):
         numbers = look_inside(edited, text, expected, names=[array]).arrays[array]
         numbers = numbers[head] if numbers.ndim == 3 else numbers
         np.testing.assert_array_equal(np.array(shown["cells"], np.float32), numbers)
+
+
+READ_TREE = """() => [...document.querySelectorAll('.lab-tree g')].map((node) => {
+  const box = node.querySelector('rect').getBBox();
+  const spaces = [...node.querySelectorAll('text')].flatMap((text) => {
+    const {x, y, width, height} = text.getBBox();
+    return [x - box.x, y - box.y, box.x + box.width - x - width, box.y + box.height - y - height];
+  });
+  const [, piece, logProb] = node.querySelector('title').textContent.match(/^(.*): log p ([^,]*),/);
+  return {
+    piece, space: Math.min(...spaces), logProb: Number(logProb.replace('−', '-')), x: box.x,
+    isBest: node.matches('.lab-tree-best'),
+  };
+})"""
+
+
+def test_search_tree_has_the_probabilities_of_the_words_and_space_around_its_texts(page):
+    translate_text(page, "He photographs Wassermelonen and mountains of Massachusetts, mmmmmm!")
+    titles = page.locator(".word").evaluate_all("words => words.map(({title}) => title)")
+    shown = [int(percent) for title in titles for percent in re.findall(r"pieces:? (\d+)%", title)]
+    open_lab(page).get_by_role("tab", name="Choose words").click()
+    page.locator(".lab-tree g").first.wait_for()
+    nodes = page.evaluate(READ_TREE)
+    assert min(node["space"] for node in nodes) >= 3
+    words: list[list[float]] = []
+    for node in sorted((node for node in nodes if node["isBest"]), key=lambda node: node["x"]):
+        if node["piece"].startswith("▁") or node["piece"] == END:
+            words.append([])
+        words[-1].append(node["logProb"])
+    means = [round(100 * math.exp(sum(word) / len(word))) for word in words[:-1]]
+    assert len(shown) > 5
+    assert shown == pytest.approx(means, abs=1)  # the page rounds both
+    expect(page.locator(".lab-faint", has_text="geometric mean over its pieces")).to_be_visible()
 
 
 def test_laboratory_views_show_steps_hypotheses_and_samples(page, translator):

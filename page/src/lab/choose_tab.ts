@@ -24,7 +24,7 @@ export function chooseTab(lab: Lab): Tab {
   return {
     element: make("div", {},
       make("div", { class: "lab-bar" }, slider("choosePenalty", 0, 3, 0.1, 1, (value) => { penalty = value; void lab.change({}); })),
-      best, tree,
+      best, make("p", { class: "lab-faint" }, say("chooseLegend")), tree,
       make("div", { class: "lab-bar" },
         slider("chooseTemperature", 0.1, 3, 0.1, 1, (value) => (sampling.temperature = value)),
         slider("chooseTopK", 0, 50, 1, 0, (value) => (sampling.topK = value)),
@@ -47,8 +47,8 @@ interface Node {
   children: number[];
 }
 
-const [HEIGHT, GAP, LEAP] = [29, 4, 34]; // of a node, between nodes, between columns
-const LETTER = 8.2; // width of a letter
+const [HEIGHT, GAP, LEAP] = [41, 4, 34]; // of a node, between nodes, between columns
+const [PADDING, NARROWEST] = [7, 44]; // between the text and the edges of a node, width of a node
 const LONGEST = 14; // letters of a piece
 
 /** Draw the candidates that were expanded or finished, a column per step; the path of the best translation is marked. */
@@ -74,10 +74,15 @@ function searchTree(table: Table, translation: Translation, lab: Lab): SVGSVGEle
   const lowest = Math.min(0, ...rows.values());
   const highest = Math.max(0, ...rows.values());
   const piece = (node: Node): string => label(lab.model.piece(node.token)).slice(0, LONGEST);
+  const share = (node: Node): string => (Math.exp(node.logProb) < 0.005 ? "< 0.01" : Math.exp(node.logProb).toFixed(2));
+  const drawing = document.createElement("canvas").getContext("2d") as CanvasRenderingContext2D;
+  drawing.font = `bold 13px ${getComputedStyle(lab).fontFamily}`;
   const widths: number[] = []; // of the columns
   for (const index of rows.keys()) {
     const node = nodes[index] as Node;
-    widths[node.depth] = Math.max(widths[node.depth] ?? 44, 16 + LETTER * piece(node).length);
+    for (const text of [piece(node), share(node)]) {
+      widths[node.depth] = Math.max(widths[node.depth] ?? NARROWEST, 2 * PADDING + drawing.measureText(text).width);
+    }
   }
   const lefts = widths.map((_, depth) => 4 + widths.slice(0, depth).reduce((sum, width) => sum + width + LEAP, 0));
   const middle = (index: number): number => 4 + HEIGHT / 2 + (HEIGHT + GAP) * ((rows.get(index) as number) - lowest);
@@ -92,13 +97,12 @@ function searchTree(table: Table, translation: Translation, lab: Lab): SVGSVGEle
       const from = middle(node.parent);
       svg.append(svgElement("path", { d: `M${x - LEAP} ${from}C${x - LEAP / 2} ${from} ${x - LEAP / 2} ${y} ${x} ${y}`, class: className }));
     }
-    const probability = Math.exp(node.logProb);
     const group = svgElement("g", { class: className });
     group.append(
       svgElement("title", {}, say("chooseNode", { piece: lab.model.piece(node.token), logp: formatNumber(node.logProb), total: formatNumber(node.total) })),
       svgElement("rect", { x, y: y - HEIGHT / 2, width: size, height: HEIGHT, rx: 5 }),
       svgElement("text", { x: x + size / 2, y: y - 3, "text-anchor": "middle", class: className }, piece(node)),
-      svgElement("text", { x: x + size / 2, y: y + 12, "text-anchor": "middle", class: "lab-tree-share" }, probability < 0.005 ? "< 0.01" : probability.toFixed(2)),
+      svgElement("text", { x: x + size / 2, y: y + 12, "text-anchor": "middle", class: "lab-tree-share" }, share(node)),
     );
     svg.append(group);
   }

@@ -157,6 +157,7 @@ export const messages: Messages = {
   chooseTree: "Die Suche als Baum",
   chooseTreeOf: "Strahlsuche als Baum: {count} {count:Kandidat wurde|Kandidaten wurden} verfolgt oder beendet; der markierte Pfad ist {text}",
   chooseNode: "{piece}: log p {logp}, des Pfades {total}",
+  chooseLegend: "In jedem Kasten: ein Token und seine Wahrscheinlichkeit nach den Token davor. Die mittlere Wahrscheinlichkeit eines Wortes, mit seinen Satzzeichen, ist das geometrische Mittel über seine Token.",
 
   tableRow: "Zeile {row}",
   tableColumn: "Spalte {column}",

@@ -156,6 +156,7 @@ export const en = {
   chooseTree: "The search as a tree",
   chooseTreeOf: "Beam search as a tree: {count} {count:candidate was|candidates were} followed or ended; the marked path is {text}",
   chooseNode: "{piece}: log p {logp}, of the path {total}",
+  chooseLegend: "Each box: a piece and its probability after the pieces before it. The mean probability of a word, with its punctuation, is the geometric mean over its pieces.",
 
   tableRow: "row {row}",
   tableColumn: "column {column}",

@@ -157,6 +157,7 @@ export const messages: Messages = {
   chooseTree: "La búsqueda en forma de árbol",
   chooseTreeOf: "La búsqueda en haz en forma de árbol: {count} {count:candidata continuó o terminó|candidatas continuaron o terminaron}; el camino marcado es {text}",
   chooseNode: "{piece}: log p {logp}, del camino {total}",
+  chooseLegend: "En cada recuadro: una pieza y su probabilidad tras las piezas anteriores. La probabilidad media de una palabra, con su puntuación, es la media geométrica de sus piezas.",
 
   tableRow: "fila {row}",
   tableColumn: "columna {column}",

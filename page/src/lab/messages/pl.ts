@@ -157,6 +157,7 @@ export const messages: Messages = {
   chooseTree: "Przeszukiwanie jako drzewo",
   chooseTreeOf: "Przeszukiwanie wiązkowe jako drzewo: {count} {count:kandydat rozwinięty lub zakończony|kandydaci rozwinięci lub zakończeni|kandydatów rozwiniętych lub zakończonych}; zaznaczona ścieżka to {text}",
   chooseNode: "{piece}: log p {logp}, całej ścieżki {total}",
+  chooseLegend: "W każdej ramce: fragment i jego prawdopodobieństwo po fragmentach przed nim. Średnie prawdopodobieństwo słowa, wraz z interpunkcją, to średnia geometryczna po jego fragmentach.",
 
   tableRow: "wiersz {row}",
   tableColumn: "kolumna {column}",

@@ -157,6 +157,7 @@ export const messages: Messages = {
   chooseTree: "搜索树",
   chooseTreeOf: "束搜索树：共有 {count} 个候选被扩展或已结束；标出的路径是 {text}",
   chooseNode: "{piece}：log p {logp}，整条路径 {total}",
+  chooseLegend: "每个方框：一个子词，以及它在前面各子词之后的概率。一个词（连同标点）的平均概率是其各子词概率的几何平均。",
 
   tableRow: "第 {row} 行",
   tableColumn: "第 {column} 列",
