@@ -97,7 +97,7 @@ export const messages: Messages = {
   doubtNumberMissing: "En la traducción falta este número.",
   doubtAdded: "El texto no dice esto.",
   doubtCopied: "El modelo no conoce esta palabra y la copia.",
-  doubtTerm: "Su glosario da «{target}» para esto, pero tiene preferencia la traducción que usted ha elegido, confirmado o recordado: use «Corregir» para emplear el término.",
+  doubtTerm: "Tu glosario da «{target}» para esto, pero tiene preferencia la traducción que has elegido, confirmado o recordado: usa «Corregir» para emplear el término.",
   probability: "Probabilidad media de sus piezas: {percent} %",
   wordChosen: "La has elegido tú; «Confirmar» la guarda para la próxima vez.",
   wordConfirmed: "La has confirmado tú; está guardada en «Glosario».",

@@ -97,7 +97,7 @@ export const messages: Messages = {
   doubtNumberMissing: "译文缺少这个数字。",
   doubtAdded: "原文没有这个内容。",
   doubtCopied: "模型不认识这个词，因此照抄。",
-  doubtTerm: "您的术语表规定此处译为“{target}”，但您选择、确认或记住的译文优先：如需使用该术语，请点“更正”。",
+  doubtTerm: "你的术语表规定此处译为“{target}”，但你选择、确认或记住的译文优先：如需使用该术语，请点“更正”。",
   probability: "各子词的平均概率：{percent}%",
   wordChosen: "你的选择；点“确认”即可保留，供下次使用。",
   wordConfirmed: "由你确认；保存在“术语表”中。",
