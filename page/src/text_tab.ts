@@ -219,7 +219,7 @@ export class TextTab implements Selection {
   private setDetected(code: string | undefined): void {
     const isNew = this.app.setDetected(code);
     this.bar.refresh();
-    if (isNew && code !== undefined) this.update(0);
+    if (isNew && !isBlank(this.text)) this.update(0);
   }
 
   private show(lines: readonly Line[], isWorking: boolean): void {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -63,6 +64,11 @@ def test_languages_are_detected_selected_and_swapped(browser, server):
         expect_languages(page, "en", "ar")
 
 
+def sent_target(request) -> str | None:
+    """Return the target of a request for a translation."""
+    return json.loads(request.post_data)["target"] if request.url.endswith("/v1/translate") else None
+
+
 @pytest.mark.parametrize(
     ("locale", "english_to", "german_to"),
     [("en-GB", "ar", "en"), ("de-DE", "de", "ar"), ("pl-PL", "ar", "ar")],
@@ -70,7 +76,7 @@ def test_languages_are_detected_selected_and_swapped(browser, server):
 def test_target_of_a_fresh_page_is_reached_from_the_language_of_the_text(
     browser, server, locale, english_to, german_to
 ):
-    with open_server_page(browser, server, locale=locale) as page:
+    with open_server_page(browser, server, expected=("Failed to load",), locale=locale) as page:
         page.wait_for_selector("#source")
         for text, target in ((SENTENCE, english_to), (GERMAN, german_to), (SENTENCE, english_to)):
             assert translate_text(page, text) != text
@@ -80,6 +86,10 @@ def test_target_of_a_fresh_page_is_reached_from_the_language_of_the_text(
         page.wait_for_selector("#source")
         assert translate_text(page, GERMAN) != GERMAN
         expect_languages(page, "auto", german_to)
+        with page.expect_request(lambda request: sent_target(request) == "ar"):
+            page.locator("#source").fill("Je ne sais pas.")  # none of the server's languages
+        expect_languages(page, "auto", "ar")
+        translate_text(page, GERMAN)
         page.locator("#to").select_option("de")
         translate_text(page, GERMAN)
         expect_languages(page, "auto", "de")  # as chosen
