@@ -84,7 +84,7 @@ class MemoryRate(StrictModel):
 
 
 class PeakRate(StrictModel):
-    """The number of operations per second of multiply-adds in registers, by all threads together."""
+    """The number of operations per second in multiply-adds in registers, by all threads together."""
 
     numbers: PeakNumbers
     operations_per_second: PositiveFloat
@@ -223,8 +223,8 @@ def read_report(path: Path) -> Report:
     version = values.get("version")
     if type(version) is int and version > VERSION:
         raise DataError(
-            f"{path}: version: the report has version {quoted(version)}, but this uwaga reads {VERSION}; "
-            "install a newer uwaga"
+            f"{path}: version: the report has version {quoted(version)}, but the installed uwaga reads "
+            f"version {VERSION}; install a newer version of uwaga"
         )
     try:
         return parse(Report, values, str(path))

@@ -244,7 +244,8 @@ class Memory:
             raise DataError(f"{path}: is not a translation memory: {error}") from None
         if version != str(FORMAT_VERSION):
             raise DataError(
-                f"{path}: has format version {quoted(version)}, but this uwaga reads version {FORMAT_VERSION}"
+                f"{path}: has format version {quoted(version)}, but the installed uwaga reads version "
+                f"{FORMAT_VERSION}"
             )
         self._stemmer = find_stemmer(self.languages[0])
         self._lists: tuple[int, TermLists] | None = None

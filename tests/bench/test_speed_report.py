@@ -181,7 +181,7 @@ def test_invalid_report_is_rejected(path, content):
 
 
 def test_newer_report_version_is_rejected(path):
-    assert "install a newer uwaga" in error_message(path, changed_report(("version",), VERSION + 1))
+    assert "newer version of uwaga" in error_message(path, changed_report(("version",), VERSION + 1))
 
 
 def test_oversized_report_is_rejected(path):

@@ -221,8 +221,8 @@ def read_quantised_config(folder: Path) -> QuantisedConfig:
             "install a newer version of uwaga" if version > supported_version else "convert the model again"
         )
         raise ModelError(
-            f"{path}: written in version {version} of the {PRECISIONS[format_name]} format, but this uwaga "
-            f"reads version {supported_version}; {hint}"
+            f"{path}: written in version {version} of the {PRECISIONS[format_name]} format, but the "
+            f"installed uwaga reads version {supported_version}; {hint}"
         )
     return check_quantised_config(values, str(path))
 

@@ -141,14 +141,14 @@ def read_config(folder: Path) -> FolderConfig:
     version = values.get("version")
     if isinstance(version, int) and version > VERSION:
         raise ModelError(
-            f"{path}: written in version {version} of the model format, but this uwaga reads versions up to "
-            f"{VERSION}; install a newer version of uwaga"
+            f"{path}: written in version {version} of the model format, but the installed uwaga reads "
+            f"versions up to {VERSION}; install a newer version of uwaga"
         )
     model = values.get("model")
     family = model.get("family") if isinstance(model, dict) else None
     if family is not None and not (isinstance(family, str) and family in FAMILIES):
         raise ModelError(
-            f"{path}: model.family {quoted(family)} is not supported; this uwaga supports "
+            f"{path}: model.family {quoted(family)} is not supported; the installed uwaga supports "
             f"{', '.join(FAMILIES)}"
         )
     return check_config(values, str(path))

@@ -96,8 +96,8 @@ def _check_metadata(path: Path, metadata: dict[str, str]) -> ShortlistCard:
     version = metadata.get("version", "")
     if version.isdecimal() and len(version) < 9 and int(version) > VERSION:
         raise ModelError(
-            f"{path}: written in version {version} of the shortlist format, but this uwaga reads versions up "
-            f"to {VERSION}; install a newer version of uwaga"
+            f"{path}: written in version {version} of the shortlist format, but the installed uwaga reads "
+            f"versions up to {VERSION}; install a newer version of uwaga"
         )
     return parse_stored(ShortlistCard, metadata, str(path))
 
