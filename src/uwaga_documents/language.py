@@ -41,7 +41,7 @@ def format_code(code: str, separator: str) -> str:
 
 
 def _opendocument_tag(tag: str, options: DocumentOptions) -> str:
-    """Return a tag of OpenDocument with the target language in its language and country attributes."""
+    """Return an OpenDocument tag with the target language in its language and country attributes."""
     match = LANGUAGE.search(tag)
     if match is None or (code := target_code(match[2], options)) == match[2]:
         return tag

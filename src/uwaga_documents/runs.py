@@ -57,7 +57,7 @@ class RunNames(NamedTuple):
     """The attribute that preserves the white space of a text."""
 
     def with_prefix(self, prefix: str) -> RunNames:
-        """Return the names with another prefix, such as ``ns0:``, or without a prefix."""
+        """Return a copy whose names have another prefix, such as ``ns0:`` or an empty string."""
 
         def rename_all(names: Iterable[str]) -> frozenset[str]:
             return frozenset(rename(name) for name in names)

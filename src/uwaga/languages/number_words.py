@@ -407,7 +407,7 @@ def _bound(value: int, language: str) -> int:
 
 
 def _numbers(text: str, vocabulary: _Vocabulary, pattern: re.Pattern[str]) -> Iterator[_Partial]:
-    """Yield the numbers of a text in lower case, whose words ``pattern`` matches."""
+    """Yield the numbers in a lower-case text; ``pattern`` matches their words."""
     language, values = vocabulary.language, vocabulary.values
     conjunction, number = CONJUNCTIONS.get(language), None
     for match in pattern.finditer(text):
@@ -443,7 +443,7 @@ def _in_order(parts: list[int]) -> list[int]:
 
 
 def find_numbers(text: str, language: str) -> list[NumberWords]:
-    """Return the numbers in words of a text from 2 up; *one* is often an article or a pronoun.
+    """Return the numbers from 2 up that a text spells out; *one* is often an article or a pronoun.
 
     Args:
         text: the text.

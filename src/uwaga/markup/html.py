@@ -38,7 +38,7 @@ BLOCK_ELEMENTS = frozenset(
 )
 """Elements that separate texts in messages; all other elements occur within sentences."""
 NUMBERED_NAME = re.compile(r"[a-z]+[0-9]+")
-"""A name that ends in a number: of a heading, or of a tool's placeholder, which occurs within a sentence."""
+"""An element name that ends in a number: that of a heading, or of a tool's placeholder within a sentence."""
 VOID_ELEMENTS = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 UNTRANSLATED_INLINE = frozenset("code kbd samp var tt math svg object canvas".split())
 """Elements that occur within sentences and are never translated."""

@@ -219,7 +219,7 @@ def pair_with_symbols(source: Inline, target: Inline) -> tuple[Inline, Inline]:
 
 
 def _find_touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
-    """Return for each part whether a word or an untranslated piece is adjacent to it on the preceding side.
+    """Return for each part whether a word or an untranslated piece is directly before it in the given order.
 
     Args:
         parts: the parts, in forward or reverse order.

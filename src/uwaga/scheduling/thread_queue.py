@@ -28,7 +28,7 @@ class ThreadQueue(Generic[Item]):
         self._items.put_nowait(None)
 
     def close_after(self, task: asyncio.Task[object]) -> None:
-        """Close the queue when a task is done; an exception of the task need not be retrieved."""
+        """Close the queue when a task is done, and mark any exception of the task as retrieved."""
 
         def stop(task: asyncio.Task[object]) -> None:
             self.close()

@@ -25,7 +25,7 @@ MIN_REPETITIONS, MIN_REPEATED_TOKENS = 4, 12
 LOOP_RUNS = [
     max(MIN_REPETITIONS * period, MIN_REPEATED_TOKENS) - period for period in range(1, MAX_PERIOD + 1)
 ]
-"""For each period, the minimum number of successive tokens in a loop that equal the token a period before."""
+"""For each period, the minimum number of successive tokens in a loop that equal the token one period back."""
 MIN_LOOP_RUN = min(LOOP_RUNS)
 """Minimum number of such tokens in any loop."""
 
@@ -109,7 +109,8 @@ def quality_warnings(sentences: Sequence[Sentence], stats: ScoreStats | None) ->
     if stats is not None and means and min(means) < stats.low:
         warnings.append(
             f"{UNFAMILIAR_TEXT}: the translation has a log-probability of {min(means):.2f} per token, but "
-            f"translations by the model usually have {stats.mean:.2f}, and 99 of 100 at least {stats.low:.2f}"
+            f"translations by the model usually have {stats.mean:.2f}, and 99 of 100 have at least "
+            f"{stats.low:.2f}"
         )
     return warnings
 

@@ -71,7 +71,7 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
 def divide_text(
     text: str, sizes: Sequence[int], unsplittable: Callable[[str], Sequence[tuple[int, int]]] | None = None
 ) -> list[str]:
-    """Split a text into parts whose lengths are about proportional to ``sizes``; joined, they equal the text.
+    """Split a text into parts with lengths roughly proportional to ``sizes``; joined, they equal the text.
 
     Args:
         text: the text.

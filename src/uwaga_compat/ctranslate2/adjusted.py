@@ -69,7 +69,7 @@ def bias_prefix(prefix: Sequence[int], beta: float) -> Adjustment:
 
 
 class RandomDraws:
-    """A generator of the same draws as CTranslate2's ``std::mt19937`` and ``std::discrete_distribution``.
+    """A random generator with the same draws as CTranslate2's (``mt19937`` and ``discrete_distribution``).
 
     Args:
         seed: the seed, an unsigned integer of 32 bits.

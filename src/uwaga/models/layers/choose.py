@@ -63,7 +63,7 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
 
 
 def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: int) -> tuple[Ids, LogProbs]:
-    """Return the candidates of rows ``start`` to ``stop``; ``table`` (rows, vocabulary) has no other rows."""
+    """Return the candidates of rows ``start`` to ``stop``; ``table`` contains the logits of these rows."""
     log_probs = torch.log_softmax(table, dim=1)  # (rows, vocabulary)
     forced = None if choice.forced is None else choice.forced[start:stop]
     forced_log_probs = None if forced is None else _gather(log_probs, np.maximum(forced, 0)[:, None])

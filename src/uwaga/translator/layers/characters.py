@@ -105,7 +105,7 @@ class Characters:
         return Text(content, copy.name, copy.prefix, parent=copy, needs_alignment=copy.needs_alignment)
 
     def _set_translation(self, text: Text, copy: Text, source_edits: Sequence[Edit]) -> None:
-        """Set the translation of a text from its readable copy's translation, with the text's characters."""
+        """Set the translation of a text to that of its readable copy, with the characters of the text."""
         source, results = plain_text(text.content), list[Translation]()
         source_parts = {id(part) for part in text.content}
         quotations = {

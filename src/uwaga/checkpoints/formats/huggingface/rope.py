@@ -1,4 +1,4 @@
-"""Settings of rotary position embeddings (RoPE) in ``config.json``, as of ``transformers`` 4 and 5."""
+"""Settings of rotary position embeddings (RoPE) in ``config.json``, as in ``transformers`` 4 and 5."""
 
 from __future__ import annotations
 
