@@ -151,7 +151,7 @@ def test_shortest_time_is_limited_by_memory_or_compute():
     assert Limits(100.0, {}).shortest(100.0, 2000.0, "int8") == (1.0, "memory")
 
 
-def test_memory_test_size_exceeds_the_caches_and_respects_cgroup_limit(tmp_path, monkeypatch):
+def test_memory_test_size_exceeds_the_caches_and_respects_the_cgroup_limit(tmp_path, monkeypatch):
     monkeypatch.undo()
     index = tmp_path / "index3"
     index.mkdir()

@@ -50,7 +50,7 @@ def snapshot(cache_folder, owner, name):
     return repository / "snapshots" / COMMIT
 
 
-def test_local_folder_takes_precedence_over_hub(tmp_path, monkeypatch, cache):
+def test_local_folder_takes_precedence_over_the_hub(tmp_path, monkeypatch, cache):
     save(tmp_path / "owner/model")
     monkeypatch.chdir(tmp_path)
     assert find_model("owner/model").resolve() == tmp_path / "owner/model"
@@ -87,7 +87,7 @@ def test_cached_model_of_another_library_is_rejected(cache):
         read_folder(find_model("Helsinki-NLP/opus-mt-en-de"))
 
 
-def test_unreachable_hub_error_suggests_manual_download(cache, monkeypatch):
+def test_unreachable_hub_error_suggests_a_manual_download(cache, monkeypatch):
     with pytest.raises(
         ModelError, match=r"(?s)no route to host.*hf download Helsinki-NLP/opus-mt-en-de"
     ) as caught:

@@ -268,7 +268,7 @@ def test_describe_does_not_import_torch():
     assert {field.name for field in dataclasses.fields(Description)} == set(json.loads(first))
 
 
-def test_int8_description_states_parameter_count_of_the_original_model(tmp_path):
+def test_int8_description_states_the_parameter_count_of_the_original_model(tmp_path):
     """An int8 folder is described with the number of parameters of the model it was converted from."""
     result = RUNNER.invoke(app, ["convert", "--int8", "bundled", str(tmp_path / "int8"), "--keep", "output"])
     assert result.exit_code == 0, result.output

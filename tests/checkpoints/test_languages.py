@@ -96,7 +96,7 @@ def marian(tmp_path_factory):
     return folder
 
 
-def test_marian_prepends_target_language_token(marian, tmp_path):
+def test_marian_prepends_the_target_language_token(marian, tmp_path):
     plain = uwaga.load(marian, device="cpu")
     french = uwaga.load(marian, device="cpu", target="fra")
     assert french.languages == ("en", "fra")

@@ -365,7 +365,7 @@ def test_torch_engine_rejects_a_shortlist(tmp_path):
     )
 
 
-def test_command_line_reports_missing_vocabulary(tmp_path):
+def test_command_line_reports_a_missing_vocabulary(tmp_path):
     write_student(tmp_path)
     result = CliRunner().invoke(
         app, ["translate", "--model", str(tmp_path), "--shortlist", "none", "the dog"]

@@ -461,7 +461,7 @@ def test_saved_files_respect_the_umask(folder):
 
 @pytest.mark.parametrize("call", ["fsync", "rename"])
 @pytest.mark.parametrize("existing", [False, True])
-def test_full_disk_leaves_existing_model_unchanged(tmp_path, monkeypatch, call, existing):
+def test_full_disk_leaves_the_existing_model_unchanged(tmp_path, monkeypatch, call, existing):
     if existing:
         save_folder(tmp_path / "m")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

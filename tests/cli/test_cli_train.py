@@ -44,7 +44,7 @@ def test_model_trained_by_the_command_translates(tmp_path: Path, capsys: pytest.
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
-def test_average_command_reproduces_the_final_model_of_the_training(
+def test_average_command_reproduces_the_final_model_of_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Validation, "score", lambda *_: 0.0)  # so that the mean is never worse

@@ -114,7 +114,7 @@ def test_input_and_output_files_are_read_and_written(run, translator, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.en", "in.gz", "out.de"]
 
 
-def test_output_may_replace_input(run, tmp_path, translator):
+def test_output_may_replace_the_input(run, tmp_path, translator):
     (tmp_path / "text").write_text("\n".join(LINES) + "\n", encoding="utf-8")
     run("translate", "-i", tmp_path / "text", "-o", tmp_path / "text")
     assert (tmp_path / "text").read_text("utf-8").split("\n")[:-1] == texts(translator, LINES)

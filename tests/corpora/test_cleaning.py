@@ -115,7 +115,7 @@ def test_cleaning_result_is_independent_of_the_block_size(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
-def test_corpora_given_as_two_files_or_moses_prefix_are_cleaned(tmp_path, ending):
+def test_corpora_given_as_two_files_or_a_moses_prefix_are_cleaned(tmp_path, ending):
     source = write(tmp_path / f"c.en{ending}", ["a tree", "b\tin", "same", ""])
     target = write(tmp_path / f"c.de{ending}", ["ein Baum", "b In die", "same", "x"])
     settings = CleaningSettings.from_rules(["identical"], ("en", "de"))

@@ -107,7 +107,7 @@ def test_rows_are_matched_with_memory_pairs_by_key(tmp_path: Path, suffix: str) 
     )
 
 
-def test_tsv_file_can_be_used_as_translation_memory(tmp_path: Path) -> None:
+def test_tsv_file_can_be_used_as_a_translation_memory(tmp_path: Path) -> None:
     source, memory, out = tmp_path / "in.jsonl", tmp_path / "a.tsv", tmp_path / "out"
     source.write_text('{"text": "Open"}\n', encoding="utf-8")
     memory.write_text("Open\tÖffnen\n", encoding="utf-8")

@@ -342,7 +342,7 @@ def test_starting_one_laboratory_starts_all_on_the_page(browser, site):
 
 
 @pytest.mark.slow
-def test_url_restores_state_and_python_program_reproduces_numbers(browser, site, translator):
+def test_url_restores_the_state_and_the_python_program_reproduces_the_numbers(browser, site, translator):
     page = start_laboratory(browser, site[1])
     heads = {"kind": "cross", "layer": 2, "head": 1, "weights": "uniform"}
     changes = {"text": 'Say "no"!', "array": "cross.2.weights", "head": 1}

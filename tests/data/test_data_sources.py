@@ -387,7 +387,7 @@ def test_missing_or_invalid_remote_objects_are_rejected(
         read("memory://d", format="tsv")
 
 
-def test_object_identifier_changes_with_its_content(memory, tmp_path: Path) -> None:
+def test_object_identifier_changes_with_the_content(memory, tmp_path: Path) -> None:
     memory.pipe("/a", b"one")
     before = identify("memory://a")
     assert before == identify("memory://a") and before["size"] == 3

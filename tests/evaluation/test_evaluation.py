@@ -77,7 +77,7 @@ def test_repeated_reference_does_not_change_scores(corpus):
         assert ragged[metric].value == pytest.approx(full[metric].value)
 
 
-def test_signature_states_the_number_of_references_and_tokeniser():
+def test_signature_states_the_tokeniser_and_the_number_of_references():
     report = evaluate(SYSTEM, REFERENCES, ["bleu"], tokenize="intl", lowercase=True)
     assert "nrefs:var|case:lc" in report["bleu"].signature
     assert "tok:intl" in report["bleu"].signature

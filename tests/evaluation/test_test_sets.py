@@ -73,7 +73,7 @@ def write_archive(name: str, pair: str, texts: Mapping[str, list[str]]) -> None:
     (Path(dataset._rawdir) / dataset._get_tarball_filename(dataset.data[0])).write_bytes(b"unpacked")
 
 
-def test_references_of_xml_test_set_are_read():
+def test_references_of_an_xml_test_set_are_read():
     write_archive("wmt24", "en-de", {"": SOURCES, "refA": REFERENCES, "refB": OTHER_REFERENCES})
     test_set = read_catalogue_set("wmt24:en-de")
     assert test_set.sources == SOURCES

@@ -212,7 +212,7 @@ def test_attention_heat_map_is_readable_without_colours():
 
 
 @pytest.mark.parametrize("width", [5, 12, 20, 200])
-def test_heat_map_fits_width_and_shows_all_columns(width):
+def test_heat_map_fits_the_width_and_shows_all_columns(width):
     weights = np.eye(9, dtype=np.float32)
     text = heat_map(Alignment(tuple("abcdefghi"), tuple("123456789"), weights), width).plain
     assert max(map(len, text.split("\n"))) <= max(width, 4)

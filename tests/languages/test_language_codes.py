@@ -14,7 +14,7 @@ def test_base_language_ignores_script_and_region(code):
     assert not same_language(code, "de")
 
 
-def test_base_language_keeps_codes_without_two_letter_form():
+def test_base_language_keeps_codes_without_a_two_letter_form():
     assert base_language("ceb_Latn") == "ceb" and base_language("yue") == "yue" and base_language("") == ""
 
 

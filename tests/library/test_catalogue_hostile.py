@@ -358,7 +358,7 @@ def test_truncated_zstd_file_is_refused(tmp_path, cut):
         unpack(tmp_path / "sent", tmp_path / "out", RemoteFile(MODEL, (), "zstd"))
 
 
-def test_firefox_records_with_missing_files_or_invalid_version_are_refused(server, tmp_path):
+def test_firefox_records_with_missing_files_or_an_invalid_version_are_refused(server, tmp_path):
     server.put("records.json", {"data": serve_records(server, FILES)[:2]})
     assert_refused(server, tmp_path, "incomplete", from_source="firefox-records")
     server.put("records.json", {"data": serve_records(server, FILES, "new")})

@@ -94,7 +94,7 @@ def test_repeated_xliff_segments_get_the_existing_translation(translator, tmp_pa
     assert "<target>Ein Köter.</target>" in completed(translator, path)
 
 
-def test_compressed_tsv_file_can_be_used_as_memory(translator, tmp_path):
+def test_compressed_tsv_file_can_be_used_as_a_memory(translator, tmp_path):
     path = tmp_path / "pairs.tsv.gz"
     path.write_bytes(gzip.compress(b"Two dogs run.\tZwei Hunde rennen los.\nno translation\t\n"))
     memory = open_memory(path, ("en", "de"))

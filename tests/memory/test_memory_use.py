@@ -155,7 +155,7 @@ def test_memory_translations_do_not_depend_on_the_batch(translator, path):
     ]
 
 
-def test_any_object_with_a_matches_method_can_be_used_as_memory(translator):
+def test_any_object_with_a_matches_method_can_be_used_as_a_memory(translator):
     @dataclass
     class Match:
         source: str

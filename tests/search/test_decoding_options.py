@@ -83,7 +83,7 @@ def test_each_call_without_a_seed_draws_a_new_seed():
 
 @unhurried(deadline=None)
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(1, 9999))
-def test_drawn_seed_is_kept_by_further_option_changes(seed, budget):
+def test_further_option_changes_keep_the_drawn_seed(seed, budget):
     """Changing options again does not draw another seed."""
     for options in (SAMPLING.changed({"seed": seed}), SAMPLING.changed({}), SAMPLING.for_stream({})):
         assert options.changed({"batch_tokens": budget}) == dataclasses.replace(options, batch_tokens=budget)

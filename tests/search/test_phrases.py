@@ -214,7 +214,7 @@ def test_M27_truncated_hypothesis_contains_the_beginning_of_the_phrase(limit):
     assert hypothesis.tokens == (17, 18, 19)[:limit]
 
 
-def test_M27_phrase_with_a_banned_token_is_dropped_and_phrase_in_a_prefix_counts():
+def test_M27_phrase_with_a_banned_token_is_dropped_and_a_phrase_in_a_prefix_counts():
     decoder = toy(seed=5, end_bias=1.0)
     phrases = Phrases([Phrase(((17, 18),)), Phrase(((20,),))])
     [[hypothesis]] = search(decoder, inputs([[7, 8, 2]], phrases=[phrases]), SearchOptions(banned=(18,)))

@@ -34,6 +34,6 @@ def test_health_response_of_a_loading_server_has_a_retry_after_header():
     assert (response.status_code, response.headers["retry-after"]) == (503, "1")
 
 
-def test_retry_after_header_is_explicit_or_the_default_of_the_status():
+def test_retry_after_header_has_the_given_value_or_the_default_for_the_status():
     assert ApiError(503, "busy", "", retry_after=2.0).headers == {"retry-after": "2"}
     assert ApiError(400, "refused", "").headers == {}

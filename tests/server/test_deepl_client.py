@@ -348,7 +348,7 @@ def test_target_languages_are_listed_with_and_without_regional_variants(sources)
 
 
 @pytest.mark.slow
-def test_document_over_quota_is_refused_at_upload(tmp_path: Path):
+def test_document_over_the_quota_is_refused_at_upload(tmp_path: Path):
     key = add_key(tmp_path / "keys.json", "ann", characters=20)
     with running_server(tmp_path, keys=str(tmp_path / "keys.json"), state=str(tmp_path / "state"),
                         dialects=["v1", "deepl"]) as running:  # fmt: skip

@@ -319,7 +319,7 @@ def test_first_of_conflicting_glossaries_takes_precedence(state):
         targets(other)
 
 
-def test_full_disk_leaves_glossary_unchanged(tmp_path):
+def test_full_disk_leaves_the_glossary_unchanged(tmp_path):
     store, saved = open_store(tmp_path / "state"), glossary()
     store.add("ann", saved)
     large = Dictionary(

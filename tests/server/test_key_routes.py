@@ -139,7 +139,7 @@ def test_public_routes_do_not_require_a_key(app: RunningApp):
 @pytest.mark.parametrize(
     "name", ["wrong bearer", "wrong DeepL key", "wrong header", "wrong query", "another scheme"]
 )
-def test_request_with_wrong_key_is_refused_before_its_body_is_read(app: RunningApp, name: str):
+def test_request_with_a_wrong_key_is_refused_before_its_body_is_read(app: RunningApp, name: str):
     read_paths: list[str] = []
     for route in filter(needs_key, app.application.routes):
 

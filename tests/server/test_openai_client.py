@@ -136,7 +136,7 @@ def test_models_are_listed_and_retrieved(client, server: RunningServer):
     assert "models" in httpx.get(f"{server.url}/v1/models").json()  # the server's own API has this path
 
 
-def test_languages_are_read_from_options_messages_or_model_name(client, translator: Translator):
+def test_languages_are_read_from_options_messages_or_the_model_name(client, translator: Translator):
     expected = translator.translate(TEXT).text
     system = {"role": "system", "content": "Translate from English to German."}
     options = {"source_lang": "English", "target_lang": "German"}

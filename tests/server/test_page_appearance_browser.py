@@ -78,7 +78,7 @@ def test_page_is_in_english_and_has_its_theme_until_the_messages_are_loaded(brow
         expect(page.locator("#source")).to_have_value(SENTENCE)
 
 
-def test_colour_scheme_follows_system_or_setting(browser, server):
+def test_colour_scheme_follows_the_system_or_the_setting(browser, server):
     with open_server_page(browser, server, START, color_scheme="dark") as page:
         page.wait_for_selector("#source")
         background = "getComputedStyle(document.body).backgroundColor"

@@ -330,7 +330,7 @@ def test_home_assistant_command_from_the_guide_translates(server: RunningServer)
     ]
 
 
-def test_home_assistant_script_from_the_guide_shows_translation_or_error(server: RunningServer):
+def test_home_assistant_script_from_the_guide_shows_the_translation_or_the_error(server: RunningServer):
     """Render the templates of its notifications for a translation and for an error."""
     jinja2 = pytest.importorskip("jinja2")
     [script] = yaml.safe_load(sample("home-assistant.md", "scripts.yaml")).values()

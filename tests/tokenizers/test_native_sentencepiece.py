@@ -152,7 +152,7 @@ def test_encoding_without_a_space_prefix_matches_the_sentencepiece_library() -> 
     assert native.normalise("cats here", prefix=False) == library.normalize("cats here")
 
 
-def test_ids_outside_vocabulary_are_rejected() -> None:
+def test_ids_outside_the_vocabulary_are_rejected() -> None:
     _, native = peer_and_native("unigram")
     for invalid in (-1, len(native)):
         for call, number in (

@@ -88,7 +88,7 @@ def test_resumed_run_is_bit_identical_to_an_uninterrupted_one(
     ]
 
 
-def test_model_trained_with_tags_translates_to_the_requested_language(tmp_path: Path) -> None:
+def test_model_trained_with_tags_translates_into_the_requested_language(tmp_path: Path) -> None:
     values = toy_corpora_values(tmp_path, steps=3, save_every=3, validate_every=3)
     folder = train(parse_settings(values))
     assert folder is not None

@@ -233,7 +233,7 @@ def test_characters_missing_from_the_vocabulary_are_unknown():
     assert characters.find_unknown("the a\u0335 1\ufe0f\u20e3") == {"a\u0335", "1\ufe0f\u20e3"}
 
 
-def test_zero_width_non_joiners_are_familiar_only_in_languages_using_them():
+def test_zero_width_non_joiners_are_familiar_only_in_languages_that_use_them():
     tokeniser = tiny.tokeniser()
     for language, is_unfamiliar in (("en", True), ("fa", False), ("hi", False)):
         characters = KnownCharacters(tokeniser, language=language)

@@ -145,7 +145,7 @@ def test_given_languages_must_match_the_named_model(machine):
     assert "'qaa-qab'" in repr(uwaga.load("qaa-qab"))  # a folder of that name comes first
 
 
-def test_missing_model_error_suggests_download(machine):
+def test_missing_model_error_suggests_a_download(machine):
     install(machine, "to", "qaa", "en")
     with pytest.raises(ModelError) as error:
         uwaga.load("qaa-qab")

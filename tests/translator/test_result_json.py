@@ -72,7 +72,7 @@ def test_score_is_converted_to_a_dict_with_none_for_infinite_values():
     }
 
 
-def test_filling_is_converted_to_a_dict_with_rounded_probability():
+def test_filling_is_converted_to_a_dict_with_a_rounded_probability():
     document = Filling("a", 1 / 3, "a b").to_dict()
     assert through_json(document) == document == {"token": "a", "probability": 0.333333, "text": "a b"}
     assert json_number(math.nan) is None
