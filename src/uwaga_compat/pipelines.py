@@ -448,13 +448,13 @@ class FillMaskPipeline(Pipeline):
         answers = []
         for text, gaps in zip(texts, predictions, strict=True):
             ids = tokeniser.encode(text)
-            positions = [index for index, token in enumerate(ids) if token == tokeniser.number("[MASK]")]
+            positions = [index for index, token in enumerate(ids) if token == tokeniser.token_id("[MASK]")]
             rows = []
             for position, fillings in zip(positions, gaps, strict=True):
                 row = []
                 for filling in fillings:
-                    token = tokeniser.number(filling.token)
-                    if token is None or (allowed is not None and token not in allowed):
+                    token = tokeniser.token_id(filling.token)
+                    if token is None or (allowed_ids is not None and token not in allowed_ids):
                         continue
                     filled = [*ids[:position], token, *ids[position + 1 :]]
                     sequence = (

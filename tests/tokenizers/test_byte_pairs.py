@@ -77,7 +77,7 @@ def test_supported_tokeniser_loads_as_native_byte_pair_codec(pair):
     library, codec = pair
     assert type(codec) is BytePairCodec
     assert codec.size == library.get_vocab_size()
-    assert codec.added == {
+    assert codec.added_tokens == {
         token.content: number for number, token in library.get_added_tokens_decoder().items()
     }
     assert codec.unknown is None
@@ -105,7 +105,7 @@ def test_piece_and_id_lookups_match_the_tokenizers_library(pair):
     for number in range(library.get_vocab_size() + 2):
         assert codec.piece(number) == library.id_to_token(number)
     for piece in (*library.get_vocab(), "no such piece", ""):
-        assert codec.number(piece) == library.token_to_id(piece)
+        assert codec.token_id(piece) == library.token_to_id(piece)
 
 
 def test_written_tokenizer_json_matches_that_of_the_tokenizers_library(pair, tmp_path):

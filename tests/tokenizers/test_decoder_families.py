@@ -166,7 +166,7 @@ def test_added_tokens_of_a_sentencepiece_model_are_read(tmp_path):
     )
     uwaga_tokeniser = read_decoder_tokeniser(directory, TokenIds(size + 2))
     assert uwaga_tokeniser.encode("the<|im_start|>dog[PAD]")[1] == size
-    assert uwaga_tokeniser.number("[PAD]") == size + 1
+    assert uwaga_tokeniser.token_id("[PAD]") == size + 1
     assert uwaga_tokeniser.decode(uwaga_tokeniser.encode("the<|im_start|> dog[PAD]")) == "the  dog"
 
 

@@ -81,11 +81,11 @@ def test_ids_from_older_tokeniser_files_match_transformers(name):
 def test_pieces_from_older_tokeniser_files_match_sentencepiece(name, text):
     """Includes texts for which transformers 5 keeps a final space or, in mBART, omits the normalisation."""
     case = older_format(name)
-    assume(not any(token in text for token in case.uwaga.codec.added))
+    assume(not any(token in text for token in case.uwaga.codec.added_tokens))
     [file] = case.folder.glob("*.model")
     pieces = SentencePieceProcessor(model_file=str(file)).encode(text, out_type=str)
     unknown = case.uwaga.symbols.unknown
-    numbers = [case.uwaga.number(piece) for piece in pieces]
+    numbers = [case.uwaga.token_id(piece) for piece in pieces]
     assert case.uwaga.encode(text) == [unknown if number is None else number for number in numbers]
     assert case.uwaga.encode(text) == case.peer.convert_tokens_to_ids(pieces)
 
@@ -150,7 +150,7 @@ def test_language_ids_match_published_models():
     case = older_format("nllb")
     size = SentencePieceProcessor(model_file=str(case.folder / "sentencepiece.bpe.model")).get_piece_size()
     assert case.uwaga.languages["eng_Latn"] == size + 1 + NLLB200.index("eng_Latn")
-    assert case.uwaga.number("<mask>") == size + 1 + len(NLLB200)
+    assert case.uwaga.token_id("<mask>") == size + 1 + len(NLLB200)
 
 
 def test_language_tokens_are_added_where_each_family_expects_them():

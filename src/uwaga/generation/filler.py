@@ -156,7 +156,7 @@ class MaskFiller:
             )
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= self.model.vocabulary:
             raise SettingsError(f"k must be a whole number from 1 to {self.model.vocabulary}, not {k!r}")
-        mask = self.tokeniser.number(MASK)
+        mask = self.tokeniser.token_id(MASK)
         if mask is None:
             raise ModelError(f"{self.tokeniser.name}: the tokeniser has no {MASK}")
         ids = [self._ids(text, name) for text, name in zip(texts, names, strict=True)]

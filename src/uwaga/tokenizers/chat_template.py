@@ -32,7 +32,7 @@ MAX_PROMPT_CHARACTERS = 1 << 24
 """Maximum number of characters of a rendered prompt."""
 MAX_CACHED_CHARACTERS = 1 << 16
 """Maximum number of characters of a template together with its messages, if their prompt is to be cached."""
-NO_JINJA = 3
+NO_JINJA_STATUS = 3
 """Exit status of a process without Jinja2 or with a version that is too old."""
 MIN_JINJA_VERSION = (3, 1, 6)
 """The first version without known escapes from the sandbox (CVE-2024-56326, CVE-2025-27516)."""
@@ -95,7 +95,7 @@ def _render_in_process(job: str, location: str) -> str:
         raise ModelError(
             f"{location}: the chat template was not rendered within {MAX_PROCESSOR_SECONDS} seconds"
         )
-    if process.returncode == NO_JINJA:
+    if process.returncode == NO_JINJA_STATUS:
         version = ".".join(map(str, MIN_JINJA_VERSION))
         requirement = f"needs jinja2 {version} or newer; `pip install 'uwaga[train]'`"
         raise MissingExtraError(f"{location}: a chat template {requirement}")
@@ -125,20 +125,20 @@ def _main() -> int:
         from jinja2.exceptions import TemplateError
 
         if tuple(map(int, re.findall(r"\d+", version("jinja2"))[:3])) < MIN_JINJA_VERSION:
-            return NO_JINJA
+            return NO_JINJA_STATUS
     except ImportError:
-        return NO_JINJA
+        return NO_JINJA_STATUS
     text, values = json.load(sys.stdin)
     try:
-        rendered, problem = _render(text, values), None
-        if len(rendered) > MAX_PROMPT_CHARACTERS:
-            problem = f"its prompt has {len(rendered)} characters, more than {MAX_PROMPT_CHARACTERS}"
-            rendered = ""
+        rendered_text, problem = _render(text, values), None
+        if len(rendered_text) > MAX_PROMPT_CHARACTERS:
+            problem = f"its prompt has {len(rendered_text)} characters, more than {MAX_PROMPT_CHARACTERS}"
+            rendered_text = ""
     except MemoryError:
-        rendered, problem = "", "it needs too much memory"
+        rendered_text, problem = "", "it needs too much memory"
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
-        rendered, problem = "", quoted(f"{type(error).__name__}: {error}")
-    json.dump([rendered, problem], sys.stdout)
+        rendered_text, problem = "", quoted(f"{type(error).__name__}: {error}")
+    json.dump([rendered_text, problem], sys.stdout)
     return 0
 
 

@@ -32,8 +32,8 @@ class SentencePieceCodec:
 
     Args:
         model: the model that splits texts into pieces.
-        numbers: id of each piece, in SentencePiece's order; -1 for a piece without an id.
-        added: special tokens that may be spelt in texts, by id.
+        ids: id of each piece, in SentencePiece's order; -1 for a piece without an id.
+        added_tokens: special tokens that may be spelt in texts, by id.
         unknown: id that replaces pieces without an id.
         extra_pieces: ids of further pieces of the vocabulary, by piece.
         strip: whether to strip white space from decoded texts.
@@ -41,7 +41,7 @@ class SentencePieceCodec:
 
     Attributes:
         model_file: the model file, if it determines the codec completely (:meth:`from_piece_types`), or None.
-        special_tokens: the argument ``added``.
+        special_tokens: the argument ``added_tokens``.
         strip: the argument ``strip``.
     """
 
@@ -50,8 +50,8 @@ class SentencePieceCodec:
     def __init__(
         self,
         model: SentencePieceModel,
-        numbers: Sequence[int],
-        added: Mapping[int, AddedToken],
+        ids: Sequence[int],
+        added_tokens: Mapping[int, AddedToken],
         unknown: int,
         extra_pieces: Mapping[str, int] | None = None,
         strip: bool = False,
@@ -59,24 +59,26 @@ class SentencePieceCodec:
     ) -> None:
         self._model = model
         self._words = words
-        self._numbers = array("i", numbers)
+        self._ids = array("i", ids)
         self._unknown = unknown
-        self._indices = array("i", [-1]) * (max(numbers, default=-1) + 1)
+        self._indices = array("i", [-1]) * (max(ids, default=-1) + 1)
         """By id, the index of its piece in the model; -1 for none."""
-        for index, number in enumerate(numbers):
-            if number >= 0:
-                self._indices[number] = index
+        for index, token_id in enumerate(ids):
+            if token_id >= 0:
+                self._indices[token_id] = index
         self._other_pieces = {
-            number: piece for piece, number in (extra_pieces or {}).items() if self._piece_index(number) < 0
+            token_id: piece
+            for piece, token_id in (extra_pieces or {}).items()
+            if self._piece_index(token_id) < 0
         }
-        self._other_pieces |= {number: token.content for number, token in added.items()}
+        self._other_pieces |= {token_id: token.content for token_id, token in added_tokens.items()}
         """Pieces that are not in the model, by id."""
-        self._other_ids = {piece: number for number, piece in self._other_pieces.items()}
-        self.special_tokens = dict(added)
+        self._other_ids = {piece: token_id for token_id, piece in self._other_pieces.items()}
+        self.special_tokens = dict(added_tokens)
         self.strip = strip
-        self._splitter = SpecialTokenSplitter(added)
-        self._dropped = {number for number, token in added.items() if token.special} | {unknown}
-        self._has_byte_pieces = any(model.is_byte(number) for number in range(min(len(numbers), 300)))
+        self._splitter = SpecialTokenSplitter(added_tokens)
+        self._dropped = {token_id for token_id, token in added_tokens.items() if token.special} | {unknown}
+        self._has_byte_pieces = any(model.is_byte(index) for index in range(min(len(ids), 300)))
 
     @classmethod
     def from_piece_types(cls, content: bytes, name: str) -> SentencePieceCodec:
@@ -89,8 +91,10 @@ class SentencePieceCodec:
         model = SentencePieceModel(content, name)
         with TokenizersErrorHandler(name, "damaged or not a SentencePiece model"):
             ids = range(len(model))
-            added = {number: AddedToken(model.piece(number)) for number in ids if model.is_control(number)}
-            codec = cls(model, ids, added, model.unknown)
+            added_tokens = {
+                token_id: AddedToken(model.piece(token_id)) for token_id in ids if model.is_control(token_id)
+            }
+            codec = cls(model, ids, added_tokens, model.unknown)
         codec.model_file = content
         return codec
 
@@ -99,7 +103,7 @@ class SentencePieceCodec:
         cls,
         model: SentencePieceModel,
         vocabulary: Mapping[str, int],
-        added: Mapping[int, AddedToken],
+        added_tokens: Mapping[int, AddedToken],
         unknown: int,
         strip: bool,
     ) -> SentencePieceCodec:
@@ -107,8 +111,8 @@ class SentencePieceCodec:
 
         The vocabulary may contain pieces that are not in the model.
         """
-        numbers = [vocabulary.get(piece, -1) for piece in model.all_pieces()]
-        return cls(model, numbers, added, unknown, extra_pieces=vocabulary, strip=strip)
+        ids = [vocabulary.get(piece, -1) for piece in model.all_pieces()]
+        return cls(model, ids, added_tokens, unknown, extra_pieces=vocabulary, strip=strip)
 
     @property
     def sentencepiece_file(self) -> bytes:
@@ -119,7 +123,9 @@ class SentencePieceCodec:
     def vocabulary(self) -> dict[str, int]:
         """Ids of all pieces, by piece."""
         pieces = map(self.piece, range(len(self._indices)))
-        return {piece: number for number, piece in enumerate(pieces) if piece is not None} | self._other_ids
+        return {
+            piece: token_id for token_id, piece in enumerate(pieces) if piece is not None
+        } | self._other_ids
 
     @property
     def content(self) -> bytes:
@@ -138,9 +144,9 @@ class SentencePieceCodec:
         return self._unknown
 
     @property
-    def added(self) -> dict[str, int]:
+    def added_tokens(self) -> dict[str, int]:
         """Ids of the special tokens that may be spelt in texts."""
-        return {token.content: number for number, token in self.special_tokens.items()}
+        return {token.content: token_id for token_id, token in self.special_tokens.items()}
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text; a special token spelt in the text is encoded as one id."""
@@ -157,8 +163,8 @@ class SentencePieceCodec:
         return self._to_ids(self._model.encode(text))
 
     def _to_ids(self, indices: Sequence[int]) -> list[int]:
-        numbers = (self._numbers[index] for index in indices)
-        return [self._unknown if number < 0 else number for number in numbers]
+        ids = (self._ids[index] for index in indices)
+        return [self._unknown if token_id < 0 else token_id for token_id in ids]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Decode ids to text; special tokens and ids without a piece are left out."""
@@ -176,12 +182,12 @@ class SentencePieceCodec:
         index = -1 if token in self._other_pieces else self._piece_index(token)
         return self._other_pieces.get(token) if index < 0 else self._model.piece(index)
 
-    def number(self, piece: str) -> int | None:
+    def token_id(self, piece: str) -> int | None:
         """Return the id of a piece, or None if the piece has no id."""
         if piece in self._other_ids:
             return self._other_ids[piece]
-        number = self._numbers[self._model.number(piece)]
-        return number if self.piece(number) == piece else None
+        token_id = self._ids[self._model.number(piece)]
+        return token_id if self.piece(token_id) == piece else None
 
     def _piece_index(self, token: int) -> int:
         return self._indices[token] if 0 <= token < len(self._indices) else -1
@@ -194,10 +200,10 @@ class SpecialTokenSplitter:
     """
 
     def __init__(self, tokens: Mapping[int, AddedToken]) -> None:
-        self._tokens = {token.content: (number, token) for number, token in tokens.items()}
+        self._tokens = {token.content: (token_id, token) for token_id, token in tokens.items()}
         self._lengths = sorted(set(map(len, self._tokens)), reverse=True)
-        first = "".join(sorted({re.escape(content[0]) for content in self._tokens}))
-        self._first = re.compile(f"[{first}]" if first else r"(?!)")
+        first_characters = "".join(sorted({re.escape(content[0]) for content in self._tokens}))
+        self._first = re.compile(f"[{first_characters}]" if first_characters else r"(?!)")
 
     def split(self, text: str) -> Iterator[str | int]:
         """Yield the parts of a text in order: strings, and the ids of special tokens."""
@@ -209,13 +215,13 @@ class SpecialTokenSplitter:
             if content is None:
                 position += 1
                 continue
-            number, token = self._tokens[content]
+            token_id, token = self._tokens[content]
             part = text[start:position]
             part = part.lstrip() if strip else part
             part = part.rstrip() if token.lstrip else part
             if part:
                 yield part
-            yield number
+            yield token_id
             start = position = position + len(content)
             strip = token.rstrip
         part = text[start:].lstrip() if strip else text[start:]
@@ -287,11 +293,11 @@ class TokenizersCodec:
             return type(self._model.model).__name__
 
     @property
-    def added(self) -> dict[str, int]:
+    def added_tokens(self) -> dict[str, int]:
         """Ids of the special tokens that may be spelt in texts."""
         with self._error_handler:
             tokens = self._model.get_added_tokens_decoder()
-        return {token.content: number for number, token in tokens.items()}
+        return {token.content: token_id for token_id, token in tokens.items()}
 
     @property
     def unknown(self) -> int | None:
@@ -299,10 +305,10 @@ class TokenizersCodec:
         with self._error_handler:
             model = self._model.model
             piece = getattr(model, "unk_token", None)
-            number = getattr(model, "unk_id", None)
-        if piece is None and number is not None:
-            return int(number)
-        return None if piece is None else self.number(piece)
+            token_id = getattr(model, "unk_id", None)
+        if piece is None and token_id is not None:
+            return int(token_id)
+        return None if piece is None else self.token_id(piece)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text; a special token spelt in the text is encoded as one id."""
@@ -341,18 +347,21 @@ class TokenizersCodec:
             piece: str | None = self._model.id_to_token(token)
         return piece
 
-    def number(self, piece: str) -> int | None:
+    def token_id(self, piece: str) -> int | None:
         """Return the id of a piece, or None if the piece has no id."""
         with self._error_handler:
-            number: int | None = self._model.token_to_id(piece)
-        return number
+            token_id: int | None = self._model.token_to_id(piece)
+        return token_id
 
     def special_token_frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the ids of the special tokens that ``tokenizer.json`` adds before and after a text."""
-        inner, with_special = self._encode_probe(adds_frame=False), self._encode_probe(adds_frame=True)
-        for start in range(len(with_special) - len(inner) + 1):
-            if with_special[start : start + len(inner)] == inner:
-                return tuple(with_special[:start]), tuple(with_special[start + len(inner) :])
+        ids_without_frame, ids_with_frame = (
+            self._encode_probe(adds_frame=False),
+            self._encode_probe(adds_frame=True),
+        )
+        for start in range(len(ids_with_frame) - len(ids_without_frame) + 1):
+            if ids_with_frame[start : start + len(ids_without_frame)] == ids_without_frame:
+                return tuple(ids_with_frame[:start]), tuple(ids_with_frame[start + len(ids_without_frame) :])
         raise ModelError(
             f"{self.name}: unsupported post-processor, which does more than add tokens around a text"
         )
@@ -361,9 +370,9 @@ class TokenizersCodec:
         """Add special tokens that texts may spell; new tokens receive ids at the end of the vocabulary."""
         import tokenizers
 
-        added = self.added
+        added_tokens = self.added_tokens
         for token in tokens:
-            if token.content not in added:
+            if token.content not in added_tokens:
                 added_token = tokenizers.AddedToken(
                     token.content, lstrip=token.lstrip, rstrip=token.rstrip, special=token.special
                 )
@@ -395,20 +404,22 @@ class BytePairCodec(TokenizersCodec):
         super().__init__(splitter, name)
         self._pairs = pairs
         self._size = len(pairs)
-        self._numbers: dict[int, int] = {}
+        self._ids_by_symbol: dict[int, int] = {}
         """The id in this vocabulary of each special token of the library, by the library's id, in order."""
-        self._number_special_tokens()
+        self._assign_special_ids()
 
-    def _number_special_tokens(self) -> None:
+    def _assign_special_ids(self) -> None:
         with self._error_handler:
             tokens = sorted(self._model.get_added_tokens_decoder().items())
         for symbol, token in tokens:
-            if symbol not in self._numbers:
-                number = self._pairs.number(token.content)
-                self._numbers[symbol] = self._size if number < 0 else number
-                self._size += number < 0
-        self._symbols = {number: symbol for symbol, number in self._numbers.items()}
-        self._special_ids = [number for symbol, number in self._numbers.items() if symbol >= BYTE_COUNT]
+            if symbol not in self._ids_by_symbol:
+                token_id = self._pairs.number(token.content)
+                self._ids_by_symbol[symbol] = self._size if token_id < 0 else token_id
+                self._size += token_id < 0
+        self._symbols = {token_id: symbol for symbol, token_id in self._ids_by_symbol.items()}
+        self._special_ids = [
+            token_id for symbol, token_id in self._ids_by_symbol.items() if symbol >= BYTE_COUNT
+        ]
 
     @property
     def content(self) -> bytes:
@@ -421,13 +432,13 @@ class BytePairCodec(TokenizersCodec):
         uses_lists = any(" " in left + right or left.startswith("#version") for left, right in merges)
         values["model"] |= {
             "ignore_merges": self._pairs.whole_words,
-            "vocab": {piece: number for number, piece in enumerate(pieces)},
+            "vocab": {piece: token_id for token_id, piece in enumerate(pieces)},
             "merges": merges
             if uses_lists
             else list(map(" ".join, merges)),  # strings take less memory to read
         }
         for token in values["added_tokens"]:
-            token["id"] = self._numbers[token["id"]]
+            token["id"] = self._ids_by_symbol[token["id"]]
         values["added_tokens"].sort(key=lambda token: token["id"])
         return json.dumps(values, ensure_ascii=False).encode()
 
@@ -437,18 +448,18 @@ class BytePairCodec(TokenizersCodec):
         return self._size
 
     @property
-    def added(self) -> dict[str, int]:
+    def added_tokens(self) -> dict[str, int]:
         """Ids of the special tokens that may be spelt in texts."""
-        return {content: self._numbers[symbol] for content, symbol in super().added.items()}
+        return {content: self._ids_by_symbol[symbol] for content, symbol in super().added_tokens.items()}
 
     def decode(self, ids: Sequence[int]) -> str:
         """Decode ids to text; special tokens and ids without a piece are left out."""
         symbols: list[int] = []
-        for number in ids:
-            if number in self._symbols:
-                symbols.append(self._symbols[number])
+        for token_id in ids:
+            if token_id in self._symbols:
+                symbols.append(self._symbols[token_id])
             else:
-                symbols += self._pairs.bytes(number)
+                symbols += self._pairs.bytes(token_id)
         return super().decode(symbols)
 
     def piece(self, token: int) -> str | None:
@@ -457,23 +468,23 @@ class BytePairCodec(TokenizersCodec):
             return super().piece(self._symbols[token])
         return self._pairs.piece(token) or None
 
-    def number(self, piece: str) -> int | None:
+    def token_id(self, piece: str) -> int | None:
         """Return the id of a piece, or None if the piece has no id."""
-        symbol = super().number(piece)
-        if symbol in self._numbers:
-            return self._numbers[symbol]
-        number = self._pairs.number(piece)
-        return None if number < 0 else number
+        symbol = super().token_id(piece)
+        if symbol in self._ids_by_symbol:
+            return self._ids_by_symbol[symbol]
+        token_id = self._pairs.number(piece)
+        return None if token_id < 0 else token_id
 
     def add(self, tokens: Iterable[AddedToken]) -> None:
         """Add special tokens that texts may spell; new tokens receive ids at the end of the vocabulary."""
         super().add(tokens)
-        self._number_special_tokens()
+        self._assign_special_ids()
 
     def _encode_probe(self, adds_frame: bool) -> list[int]:
         with self._error_handler:  # the ids that a post-processor adds are not those of the library's tokens
             tokens = self._model.encode(PROBE_TEXT, add_special_tokens=adds_frame).tokens
-        return [number for token in tokens if (number := self.number(token)) is not None]
+        return [token_id for token in tokens if (token_id := self.token_id(token)) is not None]
 
     def _encode_with(self, model: Tokenizer, text: str) -> list[int]:
         with self._error_handler:
@@ -505,7 +516,7 @@ def _byte_letters() -> dict[str, int]:
     return {letter: byte for byte, letter in enumerate(_core.BytePairs.letters())}
 
 
-def read_tokenizer_json(folder: Path, declared: TokeniserConfig) -> TokenizersCodec:
+def read_tokenizer_json(folder: Path, config: TokeniserConfig) -> TokenizersCodec:
     """Read ``tokenizer.json``, with the settings of ``tokenizer_config.json`` that override it."""
     path = folder / TOKENIZER_FILE
     library = tokenizers_library(path)
@@ -516,14 +527,14 @@ def read_tokenizer_json(folder: Path, declared: TokeniserConfig) -> TokenizersCo
         model = library.Tokenizer.from_str(json.dumps(values) if pairs else content.decode("utf-8"))
         normaliser, splitter = values.get("normalizer") or {}, values.get("pre_tokenizer") or {}
         if normaliser.get("type") == "BertNormalizer":
-            model.normalizer = library.normalizers.BertNormalizer(**_bert_settings(declared, normaliser))
-        prefix_space = declared.settings.get("add_prefix_space")
+            model.normalizer = library.normalizers.BertNormalizer(**_bert_settings(config, normaliser))
+        prefix_space = config.settings.get("add_prefix_space")
         if splitter.get("type") == "ByteLevel" and isinstance(prefix_space, bool):
             model.pre_tokenizer = library.pre_tokenizers.ByteLevel(
                 add_prefix_space=prefix_space, use_regex=splitter.get("use_regex", True)
             )
     codec = BytePairCodec(model, pairs, str(path)) if pairs else TokenizersCodec(model, str(path))
-    codec.add(declared.special_tokens.values())
+    codec.add(config.special_tokens.values())
     return codec
 
 
@@ -549,15 +560,15 @@ def _take_pairs(values: dict[str, Any]) -> _core.BytePairs | None:
 
 
 def read_byte_level(
-    vocabulary: Path, merges: Path, declared: TokeniserConfig, special: Mapping[str, AddedToken]
+    vocabulary: Path, merges: Path, config: TokeniserConfig, special_tokens: Mapping[str, AddedToken]
 ) -> TokenizersCodec:
     """Read byte-level BPE (Sennrich et al. 2016; Radford et al. 2019).
 
     Args:
         vocabulary: the path of ``vocab.json``.
         merges: the path of ``merges.txt``.
-        declared: the configuration of the tokeniser.
-        special: the special tokens of the model family, by role.
+        config: the configuration of the tokeniser.
+        special_tokens: the special tokens of the model family, by role.
     """
     library = tokenizers_library(vocabulary)
     ids = read_vocabulary(vocabulary)
@@ -568,16 +579,16 @@ def read_byte_level(
     lines = [line.rstrip("\r") for line in lines if line.strip() and not line.startswith("#version:")]
     if invalid := [line for line in lines if line.count(" ") != 1]:
         raise ModelError(f"{merges}: {invalid[0][:60]!r} is not a pair of pieces; fetch it again")
-    prefix_space = declared.flag("add_prefix_space", False)
+    prefix_space = config.flag("add_prefix_space", False)
     with TokenizersErrorHandler(merges, f"disagrees with {vocabulary.name}"):
         pairs = _core.BytePairs(sorted(ids, key=ids.__getitem__), lines)
         splitter = library.pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
         codec = byte_level_codec(library, pairs, str(vocabulary), splitter)
-    return _with_special(codec, declared, special)
+    return _with_special(codec, config, special_tokens)
 
 
 def read_word_piece(
-    path: Path, declared: TokeniserConfig, special: Mapping[str, AddedToken]
+    path: Path, config: TokeniserConfig, special_tokens: Mapping[str, AddedToken]
 ) -> TokenizersCodec:
     """Read BERT's WordPiece (Devlin et al. 2019) from ``vocab.txt``."""
     library = tokenizers_library(path)
@@ -585,27 +596,31 @@ def read_word_piece(
         lines = read_bytes(path).decode("utf-8").split("\n")
     except UnicodeDecodeError:
         raise ModelError(f"{path}: not UTF-8 text; fetch it again") from None
-    ids = {line.rstrip("\r"): number for number, line in enumerate(lines[:-1] if not lines[-1] else lines)}
-    named = {**special, **declared.special_tokens}
-    unknown = named["unk"].content
-    if unknown not in ids:
-        raise ModelError(f"{path}: the vocabulary lacks {unknown}")
-    normaliser = _bert_settings(declared, {})
+    ids = {
+        line.rstrip("\r"): token_id for token_id, line in enumerate(lines[:-1] if not lines[-1] else lines)
+    }
+    named_tokens = {**special_tokens, **config.special_tokens}
+    unknown_piece = named_tokens["unk"].content
+    if unknown_piece not in ids:
+        raise ModelError(f"{path}: the vocabulary lacks {unknown_piece}")
+    normaliser = _bert_settings(config, {})
     with TokenizersErrorHandler(path):
         model = library.Tokenizer(
-            library.models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=MAX_WORD_CHARACTERS)
+            library.models.WordPiece(
+                ids, unk_token=unknown_piece, max_input_chars_per_word=MAX_WORD_CHARACTERS
+            )
         )
         model.normalizer = library.normalizers.BertNormalizer(**normaliser)
         model.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
         model.decoder = library.decoders.WordPiece(prefix="##")
-    return _with_special(TokenizersCodec(model, str(path)), declared, special)
+    return _with_special(TokenizersCodec(model, str(path)), config, special_tokens)
 
 
 def read_vocabulary(path: Path) -> dict[str, int]:
     """Read a mapping from pieces to ids, numbered from 0 without gaps."""
     values = read_json(path)
-    numbers = [number for number in values.values() if type(number) is int]
-    if not values or sorted(numbers) != list(range(len(values))):
+    ids = [token_id for token_id in values.values() if type(token_id) is int]
+    if not values or sorted(ids) != list(range(len(values))):
         raise ModelError(
             f"{path}: its {len(values)} pieces are not numbered from 0 without gaps; fetch it again"
         )
@@ -613,35 +628,35 @@ def read_vocabulary(path: Path) -> dict[str, int]:
 
 
 def _with_special(
-    codec: TokenizersCodec, declared: TokeniserConfig, special: Mapping[str, AddedToken]
+    codec: TokenizersCodec, config: TokeniserConfig, special_tokens: Mapping[str, AddedToken]
 ) -> TokenizersCodec:
     """Return the codec after adding the special tokens of the model family and of the configuration."""
-    added = sorted(declared.added_tokens.items())
-    codec.add(token for number, token in added if number < codec.size)
-    codec.add({**special, **declared.special_tokens}.values())
-    codec.add(token for _, token in added)
-    for number, token in added:
-        if codec.number(token.content) != number:
+    added_tokens = sorted(config.added_tokens.items())
+    codec.add(token for token_id, token in added_tokens if token_id < codec.size)
+    codec.add({**special_tokens, **config.special_tokens}.values())
+    codec.add(token for _, token in added_tokens)
+    for token_id, token in added_tokens:
+        if codec.token_id(token.content) != token_id:
             raise ModelError(
-                f"{codec.name}: the added token {token.content!r} should have id {number}, but the "
-                f"vocabulary gives it {codec.number(token.content)}; the files belong to different models"
+                f"{codec.name}: the added token {token.content!r} should have id {token_id}, but the "
+                f"vocabulary gives it {codec.token_id(token.content)}; the files belong to different models"
             )
     return codec
 
 
-def _bert_settings(declared: TokeniserConfig, stored: Mapping[str, Any]) -> dict[str, bool | None]:
+def _bert_settings(config: TokeniserConfig, stored_settings: Mapping[str, Any]) -> dict[str, bool | None]:
     """Return the settings of BERT's normaliser.
 
     Each is read from ``tokenizer_config.json`` or else from ``tokenizer.json``; otherwise, it is the default.
     """
-    strip = declared.settings.get("strip_accents", stored.get("strip_accents"))
+    strip = config.settings.get("strip_accents", stored_settings.get("strip_accents"))
     return {
-        "clean_text": stored.get("clean_text", True) is True,
-        "handle_chinese_chars": declared.flag(
-            "tokenize_chinese_chars", stored.get("handle_chinese_chars", True) is True
+        "clean_text": stored_settings.get("clean_text", True) is True,
+        "handle_chinese_chars": config.flag(
+            "tokenize_chinese_chars", stored_settings.get("handle_chinese_chars", True) is True
         ),
         "strip_accents": strip if isinstance(strip, bool) else None,
-        "lowercase": declared.flag("do_lower_case", stored.get("lowercase", True) is True),
+        "lowercase": config.flag("do_lower_case", stored_settings.get("lowercase", True) is True),
     }
 
 

@@ -28,7 +28,7 @@ SENTENCEPIECE_FILE = "tokenizer.model"
 
 
 def read_decoder_tokeniser(
-    folder: Path, ids: TokenIds, ends: Sequence[int] = (), declared: TokeniserConfig | None = None
+    folder: Path, ids: TokenIds, end_tokens: Sequence[int] = (), config: TokeniserConfig | None = None
 ) -> FramedTokeniser:
     """Read a tokeniser of a decoder-only family.
 
@@ -39,16 +39,16 @@ def read_decoder_tokeniser(
     Args:
         folder: the model folder.
         ids: the vocabulary in the model's configuration, without an end symbol.
-        ends: ids of the tokens that may end a text; chat models have a token for the end of a turn. The
-            tokeniser's end symbol is used if ``ends`` contains it or is empty, otherwise the first of
-            ``ends``.
-        declared: the configuration of the folder's tokeniser, if already read.
+        end_tokens: ids of the tokens that may end a text; chat models have a token for the end of a turn. The
+            tokeniser's end symbol is used if ``end_tokens`` contains it or is empty, otherwise the first of
+            ``end_tokens``.
+        config: the configuration of the folder's tokeniser, if already read.
     """
-    declared = declared or read_tokeniser_config(folder)
+    config = config or read_tokeniser_config(folder)
     if (folder / TOKENIZER_FILE).exists():
-        codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, declared)
+        codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, config)
     elif (folder / SENTENCEPIECE_FILE).exists():
-        codec = _read_pieces(folder / SENTENCEPIECE_FILE, declared)
+        codec = _read_pieces(folder / SENTENCEPIECE_FILE, config)
     else:
         raise missing_files_error(folder, TOKENIZER_FILE, SENTENCEPIECE_FILE)
     size = needed_rows(codec, ids.vocabulary)
@@ -57,67 +57,70 @@ def read_decoder_tokeniser(
             f"{folder}: the tokeniser has {codec.size} pieces, but the weights are for {ids.vocabulary} "
             "tokens; the files belong to different models"
         )
-    eos = codec.number(declared.special_tokens["eos"].content) if "eos" in declared.special_tokens else None
-    preferred = eos if eos is not None and eos < ids.vocabulary and (eos in ends or not ends) else None
-    end = next((token for token in (preferred, *ends) if token is not None), ids.vocabulary - 1)
+    eos = codec.token_id(config.special_tokens["eos"].content) if "eos" in config.special_tokens else None
+    preferred_end = (
+        eos if eos is not None and eos < ids.vocabulary and (eos in end_tokens or not end_tokens) else None
+    )
+    end = next((token for token in (preferred_end, *end_tokens) if token is not None), ids.vocabulary - 1)
     unknown = codec.unknown
     symbols = Symbols(
         start=end if ids.start is None else ids.start,
         end=end,
         pad=end if ids.pad is None else ids.pad,
         unknown=end if unknown is None or unknown >= ids.vocabulary else unknown,
-        other_ends=tuple(token for token in dict.fromkeys(ends) if token != end),
+        other_ends=tuple(token for token in dict.fromkeys(end_tokens) if token != end),
     )
     tokeniser = FramedTokeniser(codec, symbols, ids.vocabulary, str(folder))
     if isinstance(codec, TokenizersCodec):
         prefix, suffix = codec.special_token_frame()
     else:
-        prefix, suffix = _declared_frame(codec, declared)
-    for number in (*prefix, *suffix):
-        if number >= ids.vocabulary:
+        prefix, suffix = _declared_frame(codec, config)
+    for token_id in (*prefix, *suffix):
+        if token_id >= ids.vocabulary:
             raise ModelError(
-                f"{folder}: the tokeniser adds {codec.piece(number)}, but the weights have no embedding for "
-                "this token"
+                f"{folder}: the tokeniser adds {codec.piece(token_id)}, but the weights have no embedding "
+                "for this token"
             )
     return replace(tokeniser, prefix=prefix, suffix=suffix)
 
 
 def _declared_frame(
-    codec: SentencePieceCodec, declared: TokeniserConfig
+    codec: SentencePieceCodec, config: TokeniserConfig
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the special tokens before and after a text according to ``tokenizer_config.json``."""
     frame: list[tuple[int, ...]] = []
     for key, role, default in (("add_bos_token", "bos", True), ("add_eos_token", "eos", False)):
-        token = declared.special_tokens.get(role)
-        number = codec.number(token.content) if token is not None and declared.flag(key, default) else None
-        frame.append(() if number is None else (number,))
+        token = config.special_tokens.get(role)
+        token_id = codec.token_id(token.content) if token is not None and config.flag(key, default) else None
+        frame.append(() if token_id is None else (token_id,))
     return frame[0], frame[1]
 
 
-def _read_pieces(path: Path, declared: TokeniserConfig) -> SentencePieceCodec:
+def _read_pieces(path: Path, config: TokeniserConfig) -> SentencePieceCodec:
     """Read a SentencePiece model, whose ids are those of the weights, and the tokens added to it.
 
-    With ``legacy``, the default, each part of a text between special tokens begins with a word; without
-    ``legacy``, only the first part does.
+    With ``is_legacy``, the default, each part of a text between special tokens begins with a word; without
+    ``is_legacy``, only the first part does.
     """
     model = read_sentencepiece(path)
     size = len(model)
     start, end, _, unknown = model.symbols
-    added = dict(declared.added_tokens)
-    for number in (unknown, start, end):
-        if number >= 0:
-            added.setdefault(number, AddedToken(model.piece(number)))
-    for token in declared.special_tokens.values():
-        number = model.number(token.content)
-        if model.piece(number) == token.content:
-            added[number] = token
-        elif all(existing.content != token.content for existing in added.values()):
-            added[max(size - 1, *added) + 1] = token
-    if any(number >= size + MAX_UNUSED_ROWS for number in added):
+    added_tokens = dict(config.added_tokens)
+    for token_id in (unknown, start, end):
+        if token_id >= 0:
+            added_tokens.setdefault(token_id, AddedToken(model.piece(token_id)))
+    for token in config.special_tokens.values():
+        token_id = model.number(token.content)
+        if model.piece(token_id) == token.content:
+            added_tokens[token_id] = token
+        elif all(added_token.content != token.content for added_token in added_tokens.values()):
+            added_tokens[max(size - 1, *added_tokens) + 1] = token
+    if any(token_id >= size + MAX_UNUSED_ROWS for token_id in added_tokens):
         raise ModelError(
-            f"{path.parent}: an added token has the id {max(added)}, but {path.name} has only {size} pieces"
+            f"{path.parent}: an added token has the id {max(added_tokens)}, but {path.name} has only {size} "
+            "pieces"
         )
-    legacy = declared.flag("legacy", True)
-    if legacy and all(n < size and (model.is_control(n) or n == unknown) for n in added):
+    is_legacy = config.flag("legacy", True)
+    if is_legacy and all(n < size and (model.is_control(n) or n == unknown) for n in added_tokens):
         return SentencePieceCodec.from_piece_types(model.content, str(path))
-    return SentencePieceCodec(model, range(size), added, unknown, words=legacy)
+    return SentencePieceCodec(model, range(size), added_tokens, unknown, words=is_legacy)

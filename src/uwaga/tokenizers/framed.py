@@ -38,7 +38,7 @@ class Codec(Protocol):
         ...
 
     @property
-    def added(self) -> dict[str, int]:
+    def added_tokens(self) -> dict[str, int]:
         """Ids of the special tokens that may be spelt in texts."""
         ...
 
@@ -58,7 +58,7 @@ class Codec(Protocol):
         """Return the piece of an id, or None if the id has no piece."""
         ...
 
-    def number(self, piece: str) -> int | None:
+    def token_id(self, piece: str) -> int | None:
         """Return the id of a piece, or None if the piece has no id."""
         ...
 
@@ -69,7 +69,7 @@ def needed_rows(codec: Codec, rows: int) -> int:
     Added tokens whose ids are beyond the last row need no row, because texts that contain them are rejected.
     Gemma has such a token for images.
     """
-    return codec.size - sum(number >= rows for number in codec.added.values())
+    return codec.size - sum(token_id >= rows for token_id in codec.added_tokens.values())
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ class FramedTokeniser:
     @cached_property
     def tags(self) -> tuple[str, ...]:
         """Codes of the target languages that a tag at the start of a source selects (``<2de>``)."""
-        if self.codec.number("<2en>") is None:
+        if self.codec.token_id("<2en>") is None:
             return ()
-        pieces = (self.codec.piece(number) for number in range(self.codec.size))
+        pieces = (self.codec.piece(token_id) for token_id in range(self.codec.size))
         return tuple(sorted(match[1] for piece in pieces if piece and (match := TAG.fullmatch(piece))))
 
     @property
@@ -178,9 +178,9 @@ class FramedTokeniser:
             f"<unused {token}>" if piece is None else piece for token, piece in zip(ids, pieces, strict=True)
         ]
 
-    def number(self, piece: str) -> int | None:
+    def token_id(self, piece: str) -> int | None:
         """Return the id of a piece such as ``[MASK]``, or None if the vocabulary lacks it."""
-        return self.codec.number(piece)
+        return self.codec.token_id(piece)
 
     def _check(self, ids: Sequence[int]) -> None:
         for token in ids:
@@ -244,6 +244,6 @@ CLEAN_UP_REPLACEMENTS = (
 
 def clean_up(text: str) -> str:
     """Return English text without spaces before punctuation and contractions."""
-    for before, after in CLEAN_UP_REPLACEMENTS:
-        text = text.replace(before, after)
+    for old_text, new_text in CLEAN_UP_REPLACEMENTS:
+        text = text.replace(old_text, new_text)
     return text

@@ -54,7 +54,7 @@ class MarianTokeniser:
 
     @cached_property
     def _pieces(self) -> Mapping[int, str]:
-        return {number: piece for piece, number in self._ids.items()}
+        return {token_id: piece for piece, token_id in self._ids.items()}
 
     @property
     def symbols(self) -> Symbols:
@@ -153,7 +153,7 @@ class MarianTokeniser:
 
 def ids_by_piece(model: SentencePieceModel) -> dict[str, int]:
     """Return the ids of all pieces of a SentencePiece model, by piece."""
-    return {piece: number for number, piece in enumerate(model.all_pieces())}
+    return {piece: token_id for token_id, piece in enumerate(model.all_pieces())}
 
 
 def add_padding(ids: Mapping[str, int], pad: int) -> dict[str, int]:
@@ -163,8 +163,8 @@ def add_padding(ids: Mapping[str, int], pad: int) -> dict[str, int]:
         ids: ids by piece; a piece that spells the padding symbol is never used.
         pad: the id of the padding symbol, greater than all others.
     """
-    renamed = {piece if piece != PAD else f"<unused{number}>": number for piece, number in ids.items()}
-    return renamed | {f"<unused{number}>": number for number in range(len(ids), pad)} | {PAD: pad}
+    renamed = {piece if piece != PAD else f"<unused{token_id}>": token_id for piece, token_id in ids.items()}
+    return renamed | {f"<unused{token_id}>": token_id for token_id in range(len(ids), pad)} | {PAD: pad}
 
 
 def read_vocabulary(path: Path, size: int) -> dict[str, int]:
@@ -173,19 +173,19 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
         values = json.loads(read_bytes(path, "vocabulary"))
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: not valid JSON: {error}; fetch it again") from None
-    if not isinstance(values, dict) or not all(type(number) is int for number in values.values()):
+    if not isinstance(values, dict) or not all(type(token_id) is int for token_id in values.values()):
         raise ModelError(f"{path}: not a JSON object that maps pieces to ids; fetch it again")
     try:
         "".join(values).encode("utf-8")
     except UnicodeEncodeError:
         raise ModelError(f"{path}: a piece contains a lone surrogate, which is not valid Unicode") from None
-    missing = [piece for piece in (END, UNKNOWN, PAD) if piece not in values]
-    if missing:
-        raise ModelError(f"{path}: the vocabulary lacks {', '.join(missing)}")
-    numbers = set(values.values())
-    if len(numbers) != len(values) or numbers != set(range(len(values))) or len(values) != size:
+    missing_pieces = [piece for piece in (END, UNKNOWN, PAD) if piece not in values]
+    if missing_pieces:
+        raise ModelError(f"{path}: the vocabulary lacks {', '.join(missing_pieces)}")
+    ids = set(values.values())
+    if len(ids) != len(values) or ids != set(range(len(values))) or len(values) != size:
         raise ModelError(
-            f"{path}: {len(values)} pieces numbered up to {max(numbers)}, but the weights are for {size} "
+            f"{path}: {len(values)} pieces numbered up to {max(ids)}, but the weights are for {size} "
             f"tokens numbered up to {size - 1}; the files belong to different models"
         )
     return values
@@ -236,7 +236,7 @@ class SegmentedTextTokeniser:
         after: Sequence[int] = (),
     ) -> None:
         self._ids = vocabulary
-        self._pieces = {number: piece for piece, number in vocabulary.items()}
+        self._pieces = {token_id: piece for piece, token_id in vocabulary.items()}
         self._symbols, self._name = symbols, name
         self._special_ids = frozenset((symbols.start, symbols.end, symbols.pad))
         self._before, self._after = list(before), list(after)

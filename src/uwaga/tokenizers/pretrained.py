@@ -91,46 +91,55 @@ class TokeniserPair:
 
 def read_bart_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of BART (Lewis et al. 2020): byte-level BPE in ``<s> ... </s>``."""
-    declared = read_tokeniser_config(folder)
-    codec = _byte_level(folder, declared, BART_SPECIAL)
-    special = {**BART_SPECIAL, **declared.special_tokens}
-    tokeniser = build_tokeniser(codec, ids, special, declared, folder)
+    config = read_tokeniser_config(folder)
+    codec = _byte_level(folder, config, BART_SPECIAL)
+    special_tokens = {**BART_SPECIAL, **config.special_tokens}
+    tokeniser = build_tokeniser(codec, ids, special_tokens, config, folder)
     if (folder / TOKENIZER_FILE).exists():
         return _same_pair(tokeniser, *codec.special_token_frame())
-    start = _required_id(codec, special["cls" if "cls" in special else "bos"], folder)
+    start = _required_id(codec, special_tokens["cls" if "cls" in special_tokens else "bos"], folder)
     return _same_pair(
-        tokeniser, (start,), (_required_id(codec, special["sep" if "sep" in special else "eos"], folder),)
+        tokeniser,
+        (start,),
+        (_required_id(codec, special_tokens["sep" if "sep" in special_tokens else "eos"], folder),),
     )
 
 
 def read_gpt2_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of GPT-2 (Radford et al. 2019): byte-level BPE, by default without special tokens."""
-    declared = read_tokeniser_config(folder)
-    codec = _byte_level(folder, declared, GPT2_SPECIAL)
-    special = {**GPT2_SPECIAL, **declared.special_tokens}
-    tokeniser = build_tokeniser(codec, ids, special, declared, folder)
-    if (folder / TOKENIZER_FILE).exists() and not {"add_bos_token", "add_eos_token"} & set(declared.settings):
+    config = read_tokeniser_config(folder)
+    codec = _byte_level(folder, config, GPT2_SPECIAL)
+    special_tokens = {**GPT2_SPECIAL, **config.special_tokens}
+    tokeniser = build_tokeniser(codec, ids, special_tokens, config, folder)
+    if (folder / TOKENIZER_FILE).exists() and not {"add_bos_token", "add_eos_token"} & set(config.settings):
         return _same_pair(tokeniser, *codec.special_token_frame())
-    prefix = (_required_id(codec, special["bos"], folder),) if declared.flag("add_bos_token", False) else ()
-    suffix = (_required_id(codec, special["eos"], folder),) if declared.flag("add_eos_token", False) else ()
+    prefix = (
+        (_required_id(codec, special_tokens["bos"], folder),) if config.flag("add_bos_token", False) else ()
+    )
+    suffix = (
+        (_required_id(codec, special_tokens["eos"], folder),) if config.flag("add_eos_token", False) else ()
+    )
     return _same_pair(tokeniser, prefix, suffix)
 
 
 def read_bert_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
     """Read a tokeniser of BERT (Devlin et al. 2019): WordPiece in ``[CLS] ... [SEP]``."""
-    declared = read_tokeniser_config(folder)
-    special = {**BERT_SPECIAL, **declared.special_tokens}
+    config = read_tokeniser_config(folder)
+    special_tokens = {**BERT_SPECIAL, **config.special_tokens}
     if (folder / TOKENIZER_FILE).exists():
-        codec = read_tokenizer_json(folder, declared)
+        codec = read_tokenizer_json(folder, config)
         frame = codec.special_token_frame()
     elif (folder / "vocab.txt").exists():
-        codec = read_word_piece(folder / "vocab.txt", declared, BERT_SPECIAL)
-        frame = (_required_id(codec, special["cls"], folder),), (_required_id(codec, special["sep"], folder),)
+        codec = read_word_piece(folder / "vocab.txt", config, BERT_SPECIAL)
+        frame = (
+            (_required_id(codec, special_tokens["cls"], folder),),
+            (_required_id(codec, special_tokens["sep"], folder),),
+        )
     else:
         raise missing_files_error(folder, TOKENIZER_FILE, "vocab.txt")
-    special.setdefault("bos", special["cls"])
-    special.setdefault("eos", special["sep"])
-    return _same_pair(build_tokeniser(codec, ids, special, declared, folder), *frame)
+    special_tokens.setdefault("bos", special_tokens["cls"])
+    special_tokens.setdefault("eos", special_tokens["sep"])
+    return _same_pair(build_tokeniser(codec, ids, special_tokens, config, folder), *frame)
 
 
 def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
@@ -138,19 +147,19 @@ def read_prophetnet_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
 
     A text is encoded as ``... [SEP]``, and targets begin with ``[SEP]``.
     """
-    declared = read_tokeniser_config(folder)
-    special = {**PROPHETNET_SPECIAL, **declared.special_tokens}
+    config = read_tokeniser_config(folder)
+    special_tokens = {**PROPHETNET_SPECIAL, **config.special_tokens}
     codec: Codec
     if (folder / TOKENIZER_FILE).exists():
-        codec = read_tokenizer_json(folder, declared)
+        codec = read_tokenizer_json(folder, config)
     elif (folder / PROPHETNET_PIECES).exists():
-        codec = read_word_piece(folder / PROPHETNET_PIECES, declared, PROPHETNET_SPECIAL)
+        codec = read_word_piece(folder / PROPHETNET_PIECES, config, PROPHETNET_SPECIAL)
     else:
         raise missing_files_error(folder, TOKENIZER_FILE, PROPHETNET_PIECES)
-    special.setdefault("bos", special["sep"])
-    special.setdefault("eos", special["sep"])
-    tokeniser = build_tokeniser(codec, ids, special, declared, folder)
-    return _same_pair(tokeniser, (), (_required_id(codec, special["sep"], folder),))
+    special_tokens.setdefault("bos", special_tokens["sep"])
+    special_tokens.setdefault("eos", special_tokens["sep"])
+    tokeniser = build_tokeniser(codec, ids, special_tokens, config, folder)
+    return _same_pair(tokeniser, (), (_required_id(codec, special_tokens["sep"], folder),))
 
 
 def read_t5_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
@@ -158,30 +167,32 @@ def read_t5_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
 
     A text is encoded as ``... </s>``.
     """
-    declared = read_tokeniser_config(folder)
-    special = {**T5_SPECIAL, **declared.special_tokens}
+    config = read_tokeniser_config(folder)
+    special_tokens = {**T5_SPECIAL, **config.special_tokens}
     codec: Codec
     if (folder / TOKENIZER_FILE).exists():
-        codec = read_tokenizer_json(folder, declared)
+        codec = read_tokenizer_json(folder, config)
         return _same_pair(
-            build_tokeniser(codec, ids, special, declared, folder), *codec.special_token_frame()
+            build_tokeniser(codec, ids, special_tokens, config, folder), *codec.special_token_frame()
         )
     model = read_sentencepiece(sentencepiece_file(folder))
     size = len(model)
-    count = declared.settings.get("extra_ids", T5_SENTINELS)
+    count = config.settings.get("extra_ids", T5_SENTINELS)
     if type(count) is not int or not 0 <= count <= ids.vocabulary:
         raise ModelError(
             f"{folder / 'tokenizer_config.json'}: 'extra_ids' must be a whole number from 0 to "
             f"{ids.vocabulary}, not {count!r}"
         )
-    added = {size + count - 1 - number: AddedToken(f"<extra_id_{number}>") for number in range(count)}
+    added_tokens = {size + count - 1 - number: AddedToken(f"<extra_id_{number}>") for number in range(count)}
     for role in ("pad", "eos", "unk"):
-        number = model.number(special[role].content)
-        if model.piece(number) != special[role].content:
-            raise ModelError(f"{sentencepiece_file(folder)}: the model has no piece {special[role].content}")
-        added[number] = special[role]
-    codec = SentencePieceCodec(model, range(size), added | declared.added_tokens, model.unknown)
-    tokeniser = build_tokeniser(codec, ids, special, declared, folder)
+        token_id = model.number(special_tokens[role].content)
+        if model.piece(token_id) != special_tokens[role].content:
+            raise ModelError(
+                f"{sentencepiece_file(folder)}: the model has no piece {special_tokens[role].content}"
+            )
+        added_tokens[token_id] = special_tokens[role]
+    codec = SentencePieceCodec(model, range(size), added_tokens | config.added_tokens, model.unknown)
+    tokeniser = build_tokeniser(codec, ids, special_tokens, config, folder)
     return _same_pair(tokeniser, (), (tokeniser.symbols.end,))
 
 
@@ -190,50 +201,55 @@ def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> TokeniserPair:
 
     A text is encoded as ``... </s>``.
     """
-    declared = read_tokeniser_config(folder)
-    special = {**PEGASUS_SPECIAL, **declared.special_tokens}
+    config = read_tokeniser_config(folder)
+    special_tokens = {**PEGASUS_SPECIAL, **config.special_tokens}
     codec: Codec
     if (folder / TOKENIZER_FILE).exists():
-        codec = read_tokenizer_json(folder, declared)
+        codec = read_tokenizer_json(folder, config)
         return _same_pair(
-            build_tokeniser(codec, ids, special, declared, folder), *codec.special_token_frame()
+            build_tokeniser(codec, ids, special_tokens, config, folder), *codec.special_token_frame()
         )
     model = read_sentencepiece(sentencepiece_file(folder))
-    offset = declared.settings.get("offset", PEGASUS_OFFSET)
+    offset = config.settings.get("offset", PEGASUS_OFFSET)
     if type(offset) is not int or not 3 <= offset < ids.vocabulary:
         raise ModelError(
             f"{folder / 'tokenizer_config.json'}: 'offset' must be a whole number from 3 to "
             f"{ids.vocabulary - 1}, not {offset!r}"
         )
-    added = {0: special["pad"], 1: special["eos"], 2: AddedToken("<mask_1>"), 3: AddedToken("<mask_2>")}
-    added |= {number + 2: AddedToken(f"<unk_{number}>") for number in range(2, offset)}
+    added_tokens = {
+        0: special_tokens["pad"],
+        1: special_tokens["eos"],
+        2: AddedToken("<mask_1>"),
+        3: AddedToken("<mask_2>"),
+    }
+    added_tokens |= {number + 2: AddedToken(f"<unk_{number}>") for number in range(2, offset)}
     unknown = model.unknown + offset
-    added[unknown] = special["unk"]
-    numbers = [-1, -1, *(number + offset for number in range(2, len(model)))]
-    codec = SentencePieceCodec(model, numbers, added | declared.added_tokens, unknown)
-    tokeniser = build_tokeniser(codec, ids, special, declared, folder)
+    added_tokens[unknown] = special_tokens["unk"]
+    ids_by_piece = [-1, -1, *(number + offset for number in range(2, len(model)))]
+    codec = SentencePieceCodec(model, ids_by_piece, added_tokens | config.added_tokens, unknown)
+    tokeniser = build_tokeniser(codec, ids, special_tokens, config, folder)
     return _same_pair(tokeniser, (), (tokeniser.symbols.end,))
 
 
 def build_tokeniser(
     codec: TokenizersCodec | SentencePieceCodec,
     ids: TokenIds,
-    special: Mapping[str, AddedToken],
-    declared: TokeniserConfig,
+    special_tokens: Mapping[str, AddedToken],
+    config: TokeniserConfig,
     folder: Path,
 ) -> FramedTokeniser:
     """Return a tokeniser without prefix and suffix, after comparing its ids with ``config.json``."""
     size = codec.size
-    if "mask" in special and codec.number(special["mask"].content) == ids.vocabulary:
+    if "mask" in special_tokens and codec.token_id(special_tokens["mask"].content) == ids.vocabulary:
         size -= 1  # models such as bart-large-cnn have no row for the mask, the last token
     if not size <= ids.vocabulary < size + MAX_UNUSED_ROWS:
         raise ModelError(
             f"{folder}: the tokeniser has {codec.size} pieces, but the weights are for {ids.vocabulary} "
             "tokens; the files belong to different models"
         )
-    end = _consistent_id(codec, special.get("eos"), ids.end, "eos_token_id", folder)
-    pad = _consistent_id(codec, special.get("pad"), ids.pad, "pad_token_id", folder, end)
-    bos = codec.number(special["bos"].content) if "bos" in special else None
+    end = _consistent_id(codec, special_tokens.get("eos"), ids.end, "eos_token_id", folder)
+    pad = _consistent_id(codec, special_tokens.get("pad"), ids.pad, "pad_token_id", folder, end)
+    bos = codec.token_id(special_tokens["bos"].content) if "bos" in special_tokens else None
     start = next(token for token in (ids.start, bos, pad) if token is not None)
     if start >= ids.vocabulary:
         raise ModelError(
@@ -241,15 +257,15 @@ def build_tokeniser(
             f"{ids.vocabulary} tokens"
         )
     unknown = codec.unknown
-    if unknown is None and "unk" in special:
-        unknown = codec.number(special["unk"].content)
+    if unknown is None and "unk" in special_tokens:
+        unknown = codec.token_id(special_tokens["unk"].content)
     symbols = Symbols(start=start, end=end, pad=pad, unknown=end if unknown is None else unknown)
     return FramedTokeniser(
         codec=codec,
         symbols=symbols,
         vocabulary=ids.vocabulary,
         name=str(folder),
-        clean=declared.flag("clean_up_tokenization_spaces", False) and not _is_bpe(codec),
+        clean=config.flag("clean_up_tokenization_spaces", False) and not _is_bpe(codec),
     )
 
 
@@ -267,39 +283,39 @@ def sentencepiece_file(folder: Path) -> Path:
 
 
 def _byte_level(
-    folder: Path, declared: TokeniserConfig, special: Mapping[str, AddedToken]
+    folder: Path, config: TokeniserConfig, special_tokens: Mapping[str, AddedToken]
 ) -> TokenizersCodec:
     if (folder / TOKENIZER_FILE).exists():
-        return read_tokenizer_json(folder, declared)
+        return read_tokenizer_json(folder, config)
     vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
     if not vocabulary.exists() and not merges.exists():
         raise missing_files_error(folder, TOKENIZER_FILE, "vocab.json with merges.txt")
-    return read_byte_level(vocabulary, merges, declared, special)
+    return read_byte_level(vocabulary, merges, config, special_tokens)
 
 
 def _same_pair(tokeniser: FramedTokeniser, prefix: tuple[int, ...], suffix: tuple[int, ...]) -> TokeniserPair:
-    shared = replace(tokeniser, prefix=prefix, suffix=suffix)
-    return TokeniserPair(shared, shared)
+    shared_tokeniser = replace(tokeniser, prefix=prefix, suffix=suffix)
+    return TokeniserPair(shared_tokeniser, shared_tokeniser)
 
 
 def _required_id(codec: Codec, token: AddedToken, folder: Path) -> int:
-    number = codec.number(token.content)
-    if number is None:
+    token_id = codec.token_id(token.content)
+    if token_id is None:
         raise ModelError(f"{folder}: the vocabulary lacks the special token {token.content}")
-    return number
+    return token_id
 
 
 def _consistent_id(
     codec: Codec, token: AddedToken | None, declared_id: int | None, key: str, folder: Path, default: int = 0
 ) -> int:
     """Return the id of a special token, which must be consistent with ``config.json``."""
-    number = None if token is None else codec.number(token.content)
-    if token is not None and number is not None and declared_id not in (None, number):
+    token_id = None if token is None else codec.token_id(token.content)
+    if token is not None and token_id is not None and declared_id not in (None, token_id):
         raise ModelError(
-            f"{folder}: {token.content} is {number} in the tokeniser, but {key} in config.json is "
+            f"{folder}: {token.content} is {token_id} in the tokeniser, but {key} in config.json is "
             f"{declared_id}; the files belong to different models"
         )
-    return next(token_id for token_id in (declared_id, number, default) if token_id is not None)
+    return next(token_id for token_id in (declared_id, token_id, default) if token_id is not None)
 
 
 def _is_bpe(codec: Codec) -> bool:

@@ -75,13 +75,13 @@ def read_tokeniser_config(folder: Path) -> TokeniserConfig:
                 special_tokens[role] = token
                 break
     added_tokens: dict[int, AddedToken] = {}
-    for content, number in added.items():
-        if type(number) is int:
-            added_tokens[number] = AddedToken(content)
+    for content, token_id in added.items():
+        if type(token_id) is int:
+            added_tokens[token_id] = AddedToken(content)
     decoder = settings.get("added_tokens_decoder")
-    for number, value in (decoder if isinstance(decoder, dict) else {}).items():
-        if (token := _read_token(value)) and str(number).isdecimal() and len(number) < 10:
-            added_tokens[int(number)] = token
+    for token_id, value in (decoder if isinstance(decoder, dict) else {}).items():
+        if (token := _read_token(value)) and str(token_id).isdecimal() and len(token_id) < 10:
+            added_tokens[int(token_id)] = token
     return TokeniserConfig(settings, special_tokens, added_tokens)
 
 

@@ -162,13 +162,13 @@ def find_prompt(name: str) -> TranslationPrompt:
     return next((prompt for prompt in PROMPTS if prompt.name == name), PROMPTS[-1])
 
 
-def read_chat_template(folder: Path, declared: TokeniserConfig, names: Iterable[str]) -> ChatTemplate | None:
+def read_chat_template(folder: Path, config: TokeniserConfig, names: Iterable[str]) -> ChatTemplate | None:
     """Return the chat template of a folder in Hugging Face format, or None if the folder has none.
 
     Args:
         folder: the folder, with the template in ``chat_template.jinja`` or in ``tokenizer_config.json``,
             which may contain several named templates.
-        declared: the configuration of the tokeniser.
+        config: the configuration of the tokeniser.
         names: names of the model, by which the prompt of its family is chosen.
     """
     path = folder / TEMPLATE_FILE
@@ -178,7 +178,7 @@ def read_chat_template(folder: Path, declared: TokeniserConfig, names: Iterable[
         except UnicodeDecodeError:
             raise ModelError(f"{path}: not UTF-8 text; fetch it again") from None
     else:
-        path, text = folder / SETTINGS_FILE, declared.settings.get("chat_template")
+        path, text = folder / SETTINGS_FILE, config.settings.get("chat_template")
         if isinstance(text, list):
             templates = {
                 entry.get("name"): entry.get("template") for entry in text if isinstance(entry, dict)
@@ -186,8 +186,8 @@ def read_chat_template(folder: Path, declared: TokeniserConfig, names: Iterable[
             text = templates.get("default")
     if not isinstance(text, str) or not text:
         return None
-    special = {f"{role}_token": token.content for role, token in declared.special_tokens.items()}
-    return ChatTemplate(text, special, choose_prompt(names).name, str(path))
+    special_tokens = {f"{role}_token": token.content for role, token in config.special_tokens.items()}
+    return ChatTemplate(text, special_tokens, choose_prompt(names).name, str(path))
 
 
 def find_answer_end(tokeniser: FramedTokeniser, template: ChatTemplate) -> int:
@@ -197,5 +197,5 @@ def find_answer_end(tokeniser: FramedTokeniser, template: ChatTemplate) -> int:
     messages = [{"role": "user", "content": content}, {"role": "assistant", "content": TEXT_PLACEHOLDER}]
     _, separator, after = template.render(messages, generate=False).rpartition(TEXT_PLACEHOLDER)
     ids = codec.encode(after.strip()) if separator else []
-    special = (token for token in ids if codec.piece(token) is not None and codec.decode([token]) == "")
-    return next(special, tokeniser.symbols.end)
+    special_ids = (token for token in ids if codec.piece(token) is not None and codec.decode([token]) == "")
+    return next(special_ids, tokeniser.symbols.end)

@@ -43,19 +43,19 @@ class PromptTokeniser:
     def between(self, source: str | None, target: str | None) -> PromptTokeniser:
         """Return the tokeniser for a source and a target language."""
         if source is None or target is None:
-            missing = "source (--from)" if source is None else "target (--to)"
+            missing_option = "source (--from)" if source is None else "target (--to)"
             raise SettingsError(
-                f"{self.location}: a language model needs both languages to translate; give the {missing}, "
-                "or use `uwaga generate` to continue texts"
+                f"{self.location}: a language model needs both languages to translate; give the "
+                f"{missing_option}, or use `uwaga generate` to continue texts"
             )
         return replace(self, languages=(source, target))
 
     @property
     def symbols(self) -> Symbols:
         """The special token ids; a target ends with any token that ends the assistant's message or a text."""
-        inner = self.inner.symbols
-        other_ends = tuple(token for token in inner.ends if token != self.end)
-        return replace(inner, end=self.end, other_ends=other_ends)
+        symbols = self.inner.symbols
+        other_ends = tuple(token for token in symbols.ends if token != self.end)
+        return replace(symbols, end=self.end, other_ends=other_ends)
 
     @property
     def vocabulary(self) -> int:

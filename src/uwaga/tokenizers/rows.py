@@ -40,7 +40,7 @@ class RowTokeniser:
         subwords: Subwords,
         size: int,
         side: Literal["source", "target"],
-        first: int | None = None,
+        first_token: int | None = None,
         name: str = "",
     ) -> RowTokeniser:
         """Return a tokeniser of rows like those that the model was trained on.
@@ -50,7 +50,7 @@ class RowTokeniser:
             size: number of rows of the embeddings.
             side: the side. A target row ends with the end symbol, without the special tokens that follow it
                 in a source row.
-            first: id of the token that begins every target, or None if there is none.
+            first_token: id of the token that begins every target, or None if there is none.
             name: the name of the model, for messages.
         """
         framed = subwords.add_special_tokens([_TEXT_PLACEHOLDER])
@@ -59,13 +59,13 @@ class RowTokeniser:
         symbols = subwords.symbols
         if side == "target":
             after = after[: after.index(symbols.end)] if symbols.end in after else after
-            before = before if first is None or before[:1] == (first,) else (first, *before)
+            before = before if first_token is None or before[:1] == (first_token,) else (first_token, *before)
         elif after:
             symbols, after = replace(symbols, end=after[-1]), after[:-1]
         return cls(subwords, symbols, size, before, after, name)
 
     @property
-    def added(self) -> int:
+    def special_token_count(self) -> int:
         """Number of special tokens in a row, including the last."""
         return len(self.before) + len(self.after) + 1
 

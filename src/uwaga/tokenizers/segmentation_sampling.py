@@ -45,8 +45,8 @@ class PieceTable:
 def read_pieces(model: bytes) -> PieceTable:
     """Read the pieces of a serialised SentencePiece model."""
     pieces, scores, types, kind = list[str](), list[float](), list[int](), UNIGRAM
-    for number, value in _fields(model):
-        if number == 1 and isinstance(value, bytes):
+    for field_number, value in _fields(model):
+        if field_number == 1 and isinstance(value, bytes):
             piece, score, piece_type = "", 0.0, int(PieceType.normal)
             for field, content in _fields(value):
                 if field == 1 and isinstance(content, bytes):
@@ -58,7 +58,7 @@ def read_pieces(model: bytes) -> PieceTable:
             pieces.append(piece)
             scores.append(score)
             types.append(piece_type)
-        elif number == 2 and isinstance(value, bytes):
+        elif field_number == 2 and isinstance(value, bytes):
             model_types = (content for field, content in _fields(value) if field == 3)
             kind = next(model_types, kind)  # type: ignore[assignment]
     return PieceTable(tuple(pieces), tuple(scores), tuple(types), kind)
@@ -127,24 +127,24 @@ class PieceSampler:
         mark = "\u2581"
         self._alpha = alpha
         ordinary = {PieceType.normal, PieceType.user_defined}
-        usable = [
-            (piece, number, score, kind)
-            for number, (piece, score, kind) in enumerate(
+        usable_pieces = [
+            (piece, token_id, score, kind)
+            for token_id, (piece, score, kind) in enumerate(
                 zip(table.pieces, table.scores, table.types, strict=True)
             )
             if kind in ordinary and piece
         ]
-        self._scores = {piece: score for piece, _, score, _ in usable}
-        self._ids = {piece: number for piece, number, _, _ in usable}
+        self._scores = {piece: score for piece, _, score, _ in usable_pieces}
+        self._ids = {piece: token_id for piece, token_id, _, _ in usable_pieces}
         self._unknown = table.types.index(PieceType.unknown)
         self._bytes = [
-            number for number, kind in enumerate(table.types) if kind == PieceType.byte
+            token_id for token_id, kind in enumerate(table.types) if kind == PieceType.byte
         ]  # in order of value
         self._max_piece_length = max(map(len, self._ids), default=0)
-        normal = [score for _, _, score, kind in usable if kind == PieceType.normal] or [0.0]
+        normal = [score for _, _, score, kind in usable_pieces if kind == PieceType.normal] or [0.0]
         self._unknown_score = min(normal) - UNKNOWN_PENALTY
         user_defined = sorted(
-            (piece for piece, *_, kind in usable if kind == PieceType.user_defined), key=len
+            (piece for piece, *_, kind in usable_pieces if kind == PieceType.user_defined), key=len
         )
         for piece in user_defined:
             self._scores[piece] = len(piece) * max(normal) - USER_DEFINED_PENALTY
@@ -216,10 +216,10 @@ class PieceSampler:
                 else:
                     continue
                 starts.append(start)
-            best = max(gains)
-            shares = [math.exp(gain - best) for gain in gains]
+            best_gain = max(gains)
+            shares = [math.exp(gain - best_gain) for gain in gains]
             total = math.fsum(shares)
-            sums.append(best + math.log(total))
+            sums.append(best_gain + math.log(total))
             cumulative, cumulative_share = list[float](), 0.0
             for share in shares:
                 cumulative_share += share / total
@@ -231,8 +231,8 @@ class PieceSampler:
         """Merge symbols, the best merge first (leftmost on ties); drop each with probability ``alpha``."""
         symbols: list[str] = self._symbol_pattern.findall(word)
         scores = [self._merge_score(left, right) for left, right in pairwise(symbols)]
-        while scores and (best := max(scores)) > NO_MERGE:
-            index = scores.index(best)
+        while scores and (best_score := max(scores)) > NO_MERGE:
+            index = scores.index(best_score)
             if self._alpha and random.random() < self._alpha:
                 scores[index] = NO_MERGE
                 continue

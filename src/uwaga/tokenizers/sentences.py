@@ -84,13 +84,13 @@ def split_sentences(line: str, language: str) -> list[str]:
     stops = full_stops(language)
     has_capitals = not line.islower()
     sentences, start = [], 0
-    first = _first_letter(_match_following(line, 0))
+    letter_start = _first_letter(_match_following(line, 0))
     for end in _end_pattern(stops.marks).finditer(line):
-        cut = _find_cut(line, end, first, stops, has_capitals) if end.start() > first else None
+        cut = _find_cut(line, end, letter_start, stops, has_capitals) if end.start() > letter_start else None
         if cut is not None:
             sentences.append(line[start:cut])
             start = cut
-            first = _first_letter(_match_following(line, start))
+            letter_start = _first_letter(_match_following(line, start))
     if start < len(line):
         sentences.append(line[start:])
     return sentences
@@ -113,9 +113,9 @@ def _end_pattern(marks: str) -> re.Pattern[str]:
 
 def _match_following(line: str, start: int) -> re.Match[str]:
     """Match the signs and the word that begin at a position."""
-    following = FOLLOWING_WORD.match(line, start)
-    assert following is not None  # all parts are optional
-    return following
+    following_word = FOLLOWING_WORD.match(line, start)
+    assert following_word is not None  # all parts are optional
+    return following_word
 
 
 def _first_letter(following: re.Match[str]) -> int:
@@ -123,8 +123,8 @@ def _first_letter(following: re.Match[str]) -> int:
     return following.start("word") if following["word"] else following.end()
 
 
-def _find_cut(line: str, end: re.Match[str], first: int, stops: FullStops, has_capitals: bool) -> int | None:
-    """Return the end of the sentence that starts at ``first``; None if it does not end at this mark.
+def _find_cut(line: str, end: re.Match[str], start: int, stops: FullStops, has_capitals: bool) -> int | None:
+    """Return the end of the sentence that starts at ``start``; None if it does not end at this mark.
 
     If ``has_capitals``, the line contains capital letters, so a lower-case word does not begin a sentence.
     """
@@ -154,7 +154,7 @@ def _find_cut(line: str, end: re.Match[str], first: int, stops: FullStops, has_c
     if has_capitals and word.islower():  # SB8
         return None
     if marks == "." and not end["more"]:
-        return _find_cut_at_full_stop(line, end, first, following, stops)
+        return _find_cut_at_full_stop(line, end, start, following, stops)
     return None if is_ellipsis and not word[:1].isalpha() else stop
 
 
@@ -174,14 +174,14 @@ def _is_in_brackets(line: str, position: int, stop: int) -> bool:
 
 
 def _find_cut_at_full_stop(
-    line: str, end: re.Match[str], first: int, following: re.Match[str], stops: FullStops
+    line: str, end: re.Match[str], start: int, following: re.Match[str], stops: FullStops
 ) -> int | None:
     """Return the end of a sentence at a full stop, judged by nearby words; None if it does not end there."""
     position, stop = end.start(), end.end()
-    before = line[max(first, position - MAX_ABBREVIATION_CHARACTERS) : position]
-    if before[-1].isspace():
+    text_before = line[max(start, position - MAX_ABBREVIATION_CHARACTERS) : position]
+    if text_before[-1].isspace():
         return stop
-    token = before.split()[-1].strip(OUTER_SIGNS)
+    token = text_before.split()[-1].strip(OUTER_SIGNS)
     part = token if token.isalpha() else WORD_JOINER.split(token)[-1]
     name = part.lower()
     is_letter, is_number = len(part) == 1, part.isdigit() or ROMAN.fullmatch(part) is not None
@@ -189,11 +189,11 @@ def _find_cut_at_full_stop(
         is_letter or is_number or name in stops.abbreviations or name.endswith("str")
     ):
         return stop  # the usual case
-    if position - len(token) <= first and (is_number or is_letter):
+    if position - len(token) <= start and (is_number or is_letter):
         return None  # the number or letter of a list item
-    if (is_number or is_letter) and (item := LIST_ITEM.match(line, first)) and _is_next_item(part, item[1]):
+    if (is_number or is_letter) and (item := LIST_ITEM.match(line, start)) and _is_next_item(part, item[1]):
         return position - len(part)
-    acronym = ACRONYM.search(before)
+    acronym = ACRONYM.search(text_before)
     names = {name, token.lower(), acronym[0].replace(" ", "").lower() if acronym else name}
     if name.endswith("str"):
         names.add("str")  # Goethestr.
@@ -217,8 +217,8 @@ def _find_cut_at_full_stop(
     return stop if starter_follows or not is_ordinal else None
 
 
-def _is_next_item(item: str, previous: str) -> bool:
+def _is_next_item(item: str, previous_item: str) -> bool:
     """Return whether the number or letter of a list item follows that of the previous item."""
-    if item.isdecimal() and previous.isdecimal():
-        return int(item) == int(previous) + 1
-    return len(item) == len(previous) == 1 and ord(item) == ord(previous) + 1
+    if item.isdecimal() and previous_item.isdecimal():
+        return int(item) == int(previous_item) + 1
+    return len(item) == len(previous_item) == 1 and ord(item) == ord(previous_item) + 1

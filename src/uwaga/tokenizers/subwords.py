@@ -83,9 +83,9 @@ def byte_tokens(subwords: Subwords) -> range:
     """
     ids = subwords.encode(UNASSIGNED)
     pieces = subwords.pieces(ids)
-    first = ids[pieces.index(BYTE_PIECES[0xF0])] - 0xF0 if BYTE_PIECES[0xF0] in pieces else -1
-    tokens = range(first, first + len(BYTE_PIECES))
-    return tokens[0x80:] if first >= 0 and subwords.pieces(tokens) == BYTE_PIECES else range(0)
+    first_byte_id = ids[pieces.index(BYTE_PIECES[0xF0])] - 0xF0 if BYTE_PIECES[0xF0] in pieces else -1
+    tokens = range(first_byte_id, first_byte_id + len(BYTE_PIECES))
+    return tokens[0x80:] if first_byte_id >= 0 and subwords.pieces(tokens) == BYTE_PIECES else range(0)
 
 
 def complete_prefix_length(tokens: Sequence[int], bytes_: range) -> int:

@@ -25,7 +25,7 @@ FIRST_TAG, LAST_TAG = "\U000e0020", "\U000e007f"
 def clusters(text: str) -> list[str]:
     """Return the characters of a text, each with its marks; joined, these strings equal the text."""
     starts = [index for index in range(1, len(text)) if not extends(text[index - 1], text[index])]
-    return [text[first:last] for first, last in pairwise([0, *starts, len(text)])] if text else []
+    return [text[start:end] for start, end in pairwise([0, *starts, len(text)])] if text else []
 
 
 def compose(text: str) -> str:
@@ -40,11 +40,11 @@ def compose(text: str) -> str:
     return "".join(part if len(part) > MAX_MARKS else unicodedata.normalize("NFC", part) for part in parts)
 
 
-def extends(before: str, character: str) -> bool:
+def extends(text_before: str, character: str) -> bool:
     """Return whether a character is a mark on the preceding character, or joined to it."""
-    if before.isspace() or character.isspace():
+    if text_before.isspace() or character.isspace():
         return False
-    return before == JOINER or is_mark(character)
+    return text_before == JOINER or is_mark(character)
 
 
 def is_control(character: str) -> bool:

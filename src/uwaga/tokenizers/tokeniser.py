@@ -136,10 +136,10 @@ class Tokeniser:
     @cached_property
     def tags(self) -> Mapping[str, int]:
         """Ids of the tags that may begin a text, by tag; each tag is one piece."""
-        numbers = {piece: self._processor.number(piece) for piece in tag_like_pieces(self._model)}
+        ids = {piece: self._processor.number(piece) for piece in tag_like_pieces(self._model)}
         return {
             piece: token
-            for piece, token in numbers.items()
+            for piece, token in ids.items()
             if token not in (*self._special, self._symbols.unknown)
             and (self._processor.is_control(token) or tag_language(piece))
         }
@@ -250,14 +250,16 @@ class Tokeniser:
     def _encode_batch(self, texts: Sequence[str], threads: int) -> list[list[int]]:
         from concurrent.futures import ThreadPoolExecutor  # not at start-up: a translation does not need it
 
-        plain = ["" if MARK in text else text for text in texts]
-        size = max(1, -(-len(plain) // threads))
-        shares = [plain[first : first + size] for first in range(0, len(plain), size)]
+        texts_without_marks = ["" if MARK in text else text for text in texts]
+        size = max(1, -(-len(texts_without_marks) // threads))
+        shares = [
+            texts_without_marks[start : start + size] for start in range(0, len(texts_without_marks), size)
+        ]
         try:
             with ThreadPoolExecutor(threads) as pool:
                 rows = [row for share in pool.map(self._processor.encode_batch, shares) for row in share]
         except TypeError:
-            for text in plain:
+            for text in texts_without_marks:
                 _check_surrogates(text)
             raise
         for row, text in enumerate(texts):
@@ -307,13 +309,13 @@ class Tokeniser:
         try:
             return [cache[token] for token in ids]
         except KeyError:
-            plain = [int(token) for token in ids]
-        self._check(plain)
+            ids_without_marks = [int(token) for token in ids]
+        self._check(ids_without_marks)
         try:
-            pieces = list(map(self._processor.piece, plain))
+            pieces = list(map(self._processor.piece, ids_without_marks))
         except UnicodeDecodeError as error:
             raise _damage_error(self._name, error) from None
-        cache.update(zip(plain, pieces, strict=True))
+        cache.update(zip(ids_without_marks, pieces, strict=True))
         return pieces
 
     def _check(self, ids: list[int]) -> None:
@@ -343,8 +345,8 @@ class Tokeniser:
         the ids of the bytes of each such character.
         """
         ids: list[int] = []
-        for number, part in enumerate((" " + text).split(MARK)):
-            if number:
+        for index, part in enumerate((" " + text).split(MARK)):
+            if index:
                 ids.extend(self._mark_ids)
             if part:
                 ids.extend(encode(part))

@@ -38,7 +38,7 @@ class _TrainingLines:
     def __iter__(self) -> Iterator[str]:
         sampled, random = deque[str](), Random(SEED)
         try:
-            for number, line in enumerate(self._lines, start=1):
+            for line_number, line in enumerate(self._lines, start=1):
                 clean = line.replace(MARK, " ").replace("\0", " ").strip()
                 if not clean:
                     continue
@@ -46,7 +46,7 @@ class _TrainingLines:
                     clean.encode("utf-8")
                 except UnicodeEncodeError:
                     raise DataError(
-                        f"line {number} of the tokeniser's training text contains a lone surrogate, "
+                        f"line {line_number} of the tokeniser's training text contains a lone surrogate, "
                         "which is not valid Unicode"
                     ) from None
                 self.count += 1

@@ -237,7 +237,7 @@ def _limit_max_tokens(
     if getattr(base_settings, "positions", "") == "relative":
         return requested
     limit = base_settings.max_length - max(
-        side.added if isinstance(side, RowTokeniser) else 1 for side in tokenisers
+        side.special_token_count if isinstance(side, RowTokeniser) else 1 for side in tokenisers
     )
     if requested <= base_settings.max_length - 1:
         return requested

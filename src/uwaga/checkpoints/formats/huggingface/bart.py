@@ -186,7 +186,7 @@ def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
     values |= {**traits.settings, "tie": "all" if tied else "none"}
     settings = folder.settings(TransformerSettings, values, size)
     end, pad = reader.integer("eos_token_id", traits.end), reader.integer("pad_token_id", traits.pad)
-    start = reader.declared_start()
+    start = reader.decoder_start_token()
     start = traits.start if start is None else start
     token_ids = {"eos_token_id": end, "pad_token_id": pad}
     reader.check_ids(size, **token_ids, **({} if start is None else {"decoder_start_token_id": start}))

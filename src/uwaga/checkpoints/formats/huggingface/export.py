@@ -86,7 +86,9 @@ def model_config(
     return values
 
 
-def tokeniser_config(languages: tuple[str, str], max_length: int, *, separate: bool) -> dict[str, Any]:
+def tokeniser_config(
+    languages: tuple[str, str], max_length: int, *, has_separate_vocabularies: bool
+) -> dict[str, Any]:
     """Return the contents of ``tokenizer_config.json``.
 
     Args:
@@ -183,7 +185,9 @@ def _file_contents(
         TARGET: target.model,
         VOCABULARY: _json_bytes(source.ids()),
         TOKENISER: _json_bytes(
-            tokeniser_config(languages, limit, separate=exported.has_separate_vocabularies)
+            tokeniser_config(
+                languages, limit, has_separate_vocabularies=exported_model.has_separate_vocabularies
+            )
         ),
         WEIGHTS: weight_bytes(model, exported, drop_sinusoids=to == "marian"),
     }

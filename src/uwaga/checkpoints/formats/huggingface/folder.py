@@ -145,12 +145,12 @@ class ConfigReader:
 
     def start(self) -> int:
         """Return the id of the token that decoding starts from, which the folder must state."""
-        token = self.declared_start()
+        token = self.decoder_start_token()
         if token is None:
             raise ModelError(f"{self.path}: 'decoder_start_token_id' must be a token id, not None")
         return token
 
-    def declared_start(self) -> int | None:
+    def decoder_start_token(self) -> int | None:
         """Return the id of the start token, or None if none is stated.
 
         ``generation_config.json`` takes precedence over ``config.json``.
@@ -226,7 +226,7 @@ class HuggingFaceFolder:
         self.problems: tuple[str, ...] = ()
 
     @cached_property
-    def declared(self) -> TokeniserConfig:
+    def tokeniser_config(self) -> TokeniserConfig:
         """The tokeniser's configuration, as stated in the folder."""
         return read_tokeniser_config(self.path)
 
@@ -330,7 +330,7 @@ class HuggingFaceFolder:
 
     def _chat_template(self) -> ChatTemplate | None:
         model_names = [self.config.get(name) for name in ("_name_or_path", "model_type")]
-        return read_chat_template(self.path, self.declared, [self.path.name, *map(str, model_names)])
+        return read_chat_template(self.path, self.tokeniser_config, [self.path.name, *map(str, model_names)])
 
     def summary(self) -> WeightSummary:
         """Return the size of the weights from the file headers; for PyTorch files, only the size in bytes."""

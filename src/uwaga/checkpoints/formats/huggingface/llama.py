@@ -237,10 +237,12 @@ def _read(folder: HuggingFaceFolder, reader: ConfigReader, stored: Mapping[str, 
     size = reader.integer("vocab_size", minimum=4)
     settings = folder.settings(DecoderOnlySettings, _setting_values(reader, family), size)
     start, pad = (_optional_id(reader, name) for name in ("bos_token_id", "pad_token_id"))
-    ends = _end_tokens(reader)
-    reader.check_ids(size, bos_token_id=start, eos_token_id=max(ends, default=None), pad_token_id=pad)
-    tokeniser = read_decoder_tokeniser(folder.path, TokenIds(size, start, None, pad), ends, folder.declared)
-    tensors = {name.removeprefix(PREFIX): tensor for name, tensor in stored.items()}
+    end_tokens = _end_tokens(reader)
+    reader.check_ids(size, bos_token_id=start, eos_token_id=max(end_tokens, default=None), pad_token_id=pad)
+    tokeniser = read_decoder_tokeniser(
+        folder.path, TokenIds(size, start, None, pad), end_tokens, folder.tokeniser_config
+    )
+    tensors = {name.removeprefix(PREFIX): tensor for name, tensor in stored_tensors.items()}
     if family.is_gemma:
         tensors = {
             name: OffsetTensor(tensor.name, tensor.path, tensor.format, tensor.content)

@@ -68,8 +68,8 @@ def read_prophetnet(folder: HuggingFaceFolder) -> FamilyModel:
         "dropout": 0.0,
     }
     settings = folder.settings(ProphetNetSettings, values, size)
-    declared_start = reader.declared_start()
-    start = 0 if declared_start is None else declared_start
+    start_token = reader.decoder_start_token()
+    start = 0 if start_token is None else start_token
     reader.check_ids(size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
     sides = read_prophetnet_tokeniser(folder.path, TokenIds(size, start, end, pad))
     tensors = {name.removeprefix(PREFIX): tensor for name, tensor in folder.tensors.items()}

@@ -68,8 +68,8 @@ def read_t5(folder: HuggingFaceFolder) -> FamilyModel:
     }
     settings = folder.settings(TransformerSettings, values, size)
     pad, end = reader.integer("pad_token_id", 0), reader.integer("eos_token_id", 1)
-    declared_start = reader.declared_start()
-    start = pad if declared_start is None else declared_start
+    start_token = reader.decoder_start_token()
+    start = pad if start_token is None else start_token
     reader.check_ids(size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
     sides = read_t5_tokeniser(folder.path, TokenIds(size, start, end, pad))
     settings = _with_stored_output(settings, folder)
