@@ -211,7 +211,7 @@ class ModelPool:
         observer = None if self._observer is None else self._observer(name)
         limit, nice = self._max_waiting, self._nice
         return AsyncTranslator(
-            translator, most_waiting=limit, workers=MAX_CONCURRENT_REQUESTS, observer=observer, nice=nice
+            translator, max_waiting=limit, workers=MAX_CONCURRENT_REQUESTS, observer=observer, nice=nice
         )
 
     async def _evict(self, newest: LoadedModel) -> None:

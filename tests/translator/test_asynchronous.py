@@ -78,7 +78,7 @@ def test_errors_are_raised_in_the_caller(translator: Translator) -> None:
 
 def test_full_queue_rejects_new_requests(translator: Translator) -> None:
     async def translate_all() -> list[object]:
-        async with AsyncTranslator(translator, most_waiting=2, workers=1) as shared:
+        async with AsyncTranslator(translator, max_waiting=2, workers=1) as shared:
             return await asyncio.gather(
                 *(shared.translate(TEXTS[0]) for _ in range(12)), return_exceptions=True
             )

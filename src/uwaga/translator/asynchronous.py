@@ -67,7 +67,7 @@ class AsyncTranslator:
 
     Args:
         translator: a :class:`uwaga.translator.Translator`, or the name of a model for :func:`uwaga.load`.
-        most_waiting: maximum number of waiting requests; further requests are refused.
+        max_waiting: maximum number of waiting requests; further requests are refused.
         workers: maximum number of requests that are processed at once; each has a thread, which mostly waits
             for the model.
         observer: object that is notified of the events of requests.
@@ -83,13 +83,13 @@ class AsyncTranslator:
         self,
         translator: Translator | str | Path | None = None,
         *,
-        most_waiting: int = 1024,
+        max_waiting: int = 1024,
         workers: int = 64,
         observer: Observer | None = None,
         nice: int = 0,
     ) -> None:
         check_integer("nice", nice, 0, MAX_NICE)
-        check_integer("most_waiting", most_waiting, 0, MAX_WAITING)
+        check_integer("max_waiting", max_waiting, 0, MAX_WAITING)
         check_integer("workers", workers, 1, MAX_WORKERS)
         loaded: object = translator
         if translator is None or isinstance(translator, str | Path):
@@ -99,7 +99,7 @@ class AsyncTranslator:
             raise SettingsError(f"translator must be a Translator or a model's name, not {quoted(loaded)}")
         self.translator = loaded
         self.observer = observer
-        self._workers = FairWorkers(workers, most_waiting)
+        self._workers = FairWorkers(workers, max_waiting)
         self._requests: set[CallContext] = set()
         self._models = ModelBatches(nice)
         self._closed = False
