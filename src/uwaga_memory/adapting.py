@@ -121,8 +121,8 @@ def adapt(
         SettingsError: a setting is invalid, the model does not translate the memory's languages, or an
             interrupted adaptation was started with other arguments.
     """
-    previous = read_adapter(folder) if folder.exists() else None
-    model = model or (previous.base if previous else "bundled")
+    previous_adapter = read_adapter(folder) if folder.exists() else None
+    model = model or (previous_adapter.base if previous_adapter else "bundled")
     job = {"memory": memory.origin, "model": model, "set": list(changes)}
     work_folder = folder.with_name(f".{folder.name}.adapting")
     work_folder.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ def adapt(
         open_base(settings)  # raises an error if the model cannot be trained, before any translation
         held_out = _read_held_out(work_folder)
         base_score = _score(memory, model, None, held_out)
-        previous_score = _score(memory, model, folder, held_out) if previous else None
+        previous_score = _score(memory, model, folder, held_out) if previous_adapter else None
         adapter = train(settings)
         if adapter is None:
             return None

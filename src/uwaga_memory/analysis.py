@@ -69,15 +69,15 @@ def analyse(
     names = list(SIMILARITY_CLASSES)
     names.insert(names.index("100 %") + 1, REPETITION)
     buckets = {name: Bucket(name) for name in names}
-    known: set[str] = set()
+    known_texts: set[str] = set()
     for number, pair in enumerate(texts, start=1):
         text, context = pair.source, Context(pair.key, pair.before, pair.after)
         matches = memory.matches(text, context, threshold=MIN_SIMILARITY, limit=1)
         score = matches[0].score if matches else 0.0
         name = similarity_class(score)
-        if score < EXACT_SCORE and normalise_spaces(text) in known:
+        if score < EXACT_SCORE and normalise_spaces(text) in known_texts:
             name = REPETITION
-        known.add(normalise_spaces(text))
+        known_texts.add(normalise_spaces(text))
         bucket = buckets[name]
         bucket.texts += 1
         bucket.words += count_words(text, memory.languages[0])

@@ -178,9 +178,9 @@ def import_(
         meter = file_meter([file_path], f"importing {file_path.name}")
         with Memory(path) as store, meter as update:
             file = TranslationFile(file_path, store.languages, options)
-            added = store.add(_with_progress(read_pairs(file), file, update))
-        typer.echo(f"{file_path}: {added.new:,} new pairs, {added.known:,} known")
-        _print_skipped(file.skipped + added.skipped)
+            counts = store.add(_with_progress(read_pairs(file), file, update))
+        typer.echo(f"{file_path}: {counts.new:,} new pairs, {counts.known:,} known")
+        _print_skipped(file.skipped + counts.skipped)
 
 
 def export(
@@ -258,10 +258,10 @@ def add(path: MemoryFile, source: Source, target: Target, key: Key = "", origin:
     from uwaga_memory import Memory, Pair
 
     with Memory(path) as store:
-        added = store.add([Pair(source, target, origin, key)])
-    if added.skipped:
-        raise DataError(f"the pair was not added: {next(iter(added.skipped))}")
-    if added.known:
+        counts = store.add([Pair(source, target, origin, key)])
+    if counts.skipped:
+        raise DataError(f"the pair was not added: {next(iter(counts.skipped))}")
+    if counts.known:
         typer.echo("the memory already contains this pair", err=True)
 
 
@@ -275,8 +275,8 @@ def remove(path: MemoryFile, ids: Ids) -> None:
     from uwaga_memory import Memory
 
     with Memory(path) as store:
-        removed = store.remove(ids)
-    typer.echo(f"{removed} of {len(set(ids))} pairs removed", err=True)
+        removed_count = store.remove(ids)
+    typer.echo(f"{removed_count} of {len(set(ids))} pairs removed", err=True)
 
 
 def stats(path: MemoryFile, as_json: PrintJson = False) -> None:

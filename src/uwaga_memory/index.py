@@ -117,12 +117,14 @@ class Index:
         buckets = number_buckets(words)
         for bucket in np.unique(buckets).tolist():
             texts = np.flatnonzero(buckets == bucket)
-            first = self._next_position(bucket)
-            positions[texts] = np.arange(first, first + texts.size)
+            first_position = self._next_position(bucket)
+            positions[texts] = np.arange(first_position, first_position + texts.size)
             lengths = words[texts].astype(np.uint16)
-            for block in range(first >> SLOT_BITS, (first + texts.size - 1 >> SLOT_BITS) + 1):
-                start = max(0, (block << SLOT_BITS) - first)
-                stop = (block + 1 << SLOT_BITS) - first
+            for block in range(
+                first_position >> SLOT_BITS, (first_position + texts.size - 1 >> SLOT_BITS) + 1
+            ):
+                start = max(0, (block << SLOT_BITS) - first_position)
+                stop = (block + 1 << SLOT_BITS) - first_position
                 self._database.execute(
                     "INSERT INTO blocks VALUES (?, ?) "
                     "ON CONFLICT DO UPDATE SET words = CAST(words || excluded.words AS BLOB)",
@@ -175,26 +177,26 @@ class Index:
             threshold: the minimum score, in percent.
         """
         lists = self._lists or TermLists(self._database)
-        first, stop = lists.text_range(*length_range(text, threshold))
+        start, stop = lists.text_range(*length_range(text, threshold))
         terms = distinct_terms(text.terms)
         word_terms = [term for term in terms if is_word(term)]
         mark_terms = [term for term in terms if not is_word(term)]
         min_words = max(1, min_common_tokens(len(text.stems), threshold))
         min_terms = min_common_tokens(len(terms), threshold)
-        words = lists.counts(self._database, word_terms, first, stop)
+        words = lists.counts(self._database, word_terms, start, stop)
         if words.max(initial=0) < min(min_words, min_terms - len(mark_terms)):
             return Candidates(np.zeros(0, np.int64), np.zeros(0))
-        marks = lists.counts(self._database, mark_terms, first, stop)
+        marks = lists.counts(self._database, mark_terms, start, stop)
         texts = np.flatnonzero((words >= min_words) | (words + marks >= min_terms))
         words, marks = words[texts].astype(int), marks[texts].astype(int)
-        texts += first
+        texts += start
         lengths = lists.lengths[texts].astype(int)
         bounds = 100 * np.maximum(
             words / np.maximum(lengths, max(1, len(text.stems))),
             (words + marks) / np.maximum(lengths + marks, len(terms)),
         )
-        possible = np.flatnonzero(bounds >= threshold - TOLERANCE)
-        order = possible[np.argsort(-bounds[possible], kind="stable")[:MAX_CANDIDATES]]
+        possible_texts = np.flatnonzero(bounds >= threshold - TOLERANCE)
+        order = possible_texts[np.argsort(-bounds[possible_texts], kind="stable")[:MAX_CANDIDATES]]
         return Candidates(lists.positions(texts[order]), bounds[order])
 
 
@@ -231,8 +233,8 @@ class TermLists:
             shortest: the minimum number of words.
             longest: the maximum number of words.
         """
-        first, last = number_buckets(np.array([shortest, longest])).tolist()
-        blocks = np.searchsorted(self._blocks, [first << SERIAL_BITS, last + 1 << SERIAL_BITS])
+        first_bucket, last_bucket = number_buckets(np.array([shortest, longest])).tolist()
+        blocks = np.searchsorted(self._blocks, [first_bucket << SERIAL_BITS, last_bucket + 1 << SERIAL_BITS])
         start, stop = self._starts[blocks].tolist()
         return start, stop
 
@@ -242,47 +244,51 @@ class TermLists:
         positions: Integers = (self._blocks[blocks] << SLOT_BITS) + texts - self._starts[blocks]
         return positions
 
-    def counts(self, database: sqlite3.Connection, terms: Sequence[int], first: int, stop: int) -> Integers:
+    def counts(
+        self, database: sqlite3.Connection, terms: Sequence[int], first_text: int, stop: int
+    ) -> Integers:
         """Return the number of the given terms that each text in a range contains.
 
         Args:
             database: the database, in the same state as the cached lists.
             terms: the terms.
-            first: the number of the first text, a multiple of 8.
+            first_text: the number of the first text, a multiple of 8.
             stop: the end of the range (exclusive), a multiple of 8.
         """
         lists = self._read_lists(database, terms)
         integer = np.uint8 if len(lists) < 128 else np.uint16  # the counts in arrays and in bitmaps are added
-        ends = np.array([first, stop], np.int32)
+        ends = np.array([first_text, stop], np.int32)
         parts = [
             term_list[slice(*term_list.searchsorted(ends))]
             for term_list in lists
             if term_list.dtype == np.int32
         ]
-        texts = np.concatenate([np.zeros(0, np.int32), *parts]) - first
-        counts: Integers = np.bincount(texts, minlength=stop - first).astype(integer)
-        bitmaps = [term_list[first >> 3 : stop >> 3] for term_list in lists if term_list.dtype == np.uint8]
-        for start in range(0, stop - first if bitmaps else 0, MAX_BLOCK_TEXTS):
-            end = min(start + MAX_BLOCK_TEXTS, stop - first)
-            joined = np.concatenate([term_list[start >> 3 : end >> 3] for term_list in bitmaps])
-            bits = np.unpackbits(joined).reshape(len(bitmaps), -1)
+        texts = np.concatenate([np.zeros(0, np.int32), *parts]) - first_text
+        counts: Integers = np.bincount(texts, minlength=stop - first_text).astype(integer)
+        bitmaps = [
+            term_list[first_text >> 3 : stop >> 3] for term_list in lists if term_list.dtype == np.uint8
+        ]
+        for start in range(0, stop - first_text if bitmaps else 0, MAX_BLOCK_TEXTS):
+            end = min(start + MAX_BLOCK_TEXTS, stop - first_text)
+            joined_bitmaps = np.concatenate([term_list[start >> 3 : end >> 3] for term_list in bitmaps])
+            bits = np.unpackbits(joined_bitmaps).reshape(len(bitmaps), -1)
             counts[start:end] += np.add.reduce(bits, axis=0, dtype=integer)
         return counts
 
     def _read_lists(self, database: sqlite3.Connection, terms: Sequence[int]) -> list[Integers]:
         """Return the posting list of each term."""
         lists = {term: texts for term in terms if (texts := self._lists.get(term)) is not None}
-        missing = [term for term in terms if term not in lists]
-        if missing:
+        missing_terms = [term for term in terms if term not in lists]
+        if missing_terms:
             rows = database.execute(
                 "SELECT term.key, postings.key - term.value, slots FROM json_each(?) AS term "
                 "CROSS JOIN postings ON postings.key BETWEEN term.value AND term.value + ?",
-                (json.dumps([term << BLOCK_BITS for term in missing]), (1 << BLOCK_BITS) - 1),
+                (json.dumps([term << BLOCK_BITS for term in missing_terms]), (1 << BLOCK_BITS) - 1),
             )
-            contents: list[list[tuple[int, bytes]]] = [[] for _ in missing]
+            contents: list[list[tuple[int, bytes]]] = [[] for _ in missing_terms]
             for index, block, content in rows:
                 contents[index].append((self._first_texts[block], content))
-            for term, block_contents in zip(missing, contents, strict=True):
+            for term, block_contents in zip(missing_terms, contents, strict=True):
                 lists[term] = self._join_lists(block_contents)
                 self._cache_list(term, lists[term])
         return [lists[term] for term in terms]
@@ -293,21 +299,21 @@ class TermLists:
         Args:
             blocks: pairs of the number of a block's first text and the encoded posting list in the block.
         """
-        bitmaps = [(first, content) for first, content in blocks if len(content) % 2]
-        arrays = [(first, content) for first, content in blocks if len(content) % 2 == 0]
+        bitmaps = [(first_text, content) for first_text, content in blocks if len(content) % 2]
+        arrays = [(first_text, content) for first_text, content in blocks if len(content) % 2 == 0]
         count = sum(len(content) // 2 for _, content in arrays)
         count += sum(int.from_bytes(content).bit_count() for _, content in bitmaps)
         is_bitmap = count * 32 > self.lengths.size
-        decoded = arrays if is_bitmap else blocks
-        slots = [_decode_list(content) for _, content in decoded]
-        first_texts = np.array([first for first, _ in decoded], np.int64)
+        decoded_blocks = arrays if is_bitmap else blocks
+        slots = [_decode_list(content) for _, content in decoded_blocks]
+        first_texts = np.array([first_text for first_text, _ in decoded_blocks], np.int64)
         texts = np.concatenate([np.zeros(0, np.uint16), *slots])
         texts = texts + np.repeat(first_texts, [block_slots.size for block_slots in slots])
         if not is_bitmap:
             return texts.astype(np.int32)
         bitmap = np.zeros((self.lengths.size >> 3) + 1, np.uint8)
-        for first, content in bitmaps:
-            bitmap[first >> 3 : (first >> 3) + len(content)] |= np.frombuffer(content, np.uint8)
+        for first_text, content in bitmaps:
+            bitmap[first_text >> 3 : (first_text >> 3) + len(content)] |= np.frombuffer(content, np.uint8)
         np.bitwise_or.at(bitmap, texts >> 3, (128 >> (texts & 7)).astype(np.uint8))
         return bitmap
 
@@ -317,8 +323,8 @@ class TermLists:
                 self._lists[term] = texts
                 self._bytes += texts.nbytes + LIST_OVERHEAD_BYTES
             while self._bytes > MAX_CACHED_BYTES:
-                oldest = next(iter(self._lists))
-                self._bytes -= self._lists.pop(oldest).nbytes + LIST_OVERHEAD_BYTES
+                oldest_term = next(iter(self._lists))
+                self._bytes -= self._lists.pop(oldest_term).nbytes + LIST_OVERHEAD_BYTES
 
 
 def distinct_terms(terms: Sequence[int]) -> list[int]:

@@ -137,19 +137,19 @@ class Stemmer:
 
     def terms(self, tokens: Sequence[str]) -> list[int]:
         """Return the term of each token."""
-        known = self._terms
+        known_terms = self._terms
         try:
-            return [known[token] for token in tokens]
+            return [known_terms[token] for token in tokens]
         except KeyError:
             pass
         with self._lock:  # Snowball stemmers are not thread-safe
             terms = []
             for token in tokens:
-                term = known.get(token)
+                term = known_terms.get(token)
                 if term is None:
                     term = self._term(token)
-                    if len(known) < MAX_KNOWN_TERMS and len(token) <= MAX_STEMMED_LENGTH:
-                        known[token] = term
+                    if len(known_terms) < MAX_KNOWN_TERMS and len(token) <= MAX_STEMMED_LENGTH:
+                        known_terms[token] = term
                 terms.append(term)
         return terms
 
@@ -232,14 +232,14 @@ def bounds(text: ComparableText, others: Sequence[bytes]) -> NDArray[np.float64]
     ends = np.cumsum([0, *(len(stored_text) // TERM_BYTES for stored_text in texts)])
     # Strings are compared faster than lists: map each term of the text to a character of its own, and all
     # other terms to the same character.
-    known = np.unique(terms[: ends[1]])
-    indices = np.searchsorted(known, terms)
-    characters = np.where(known.take(indices, mode="clip") == terms, indices + 1, 0).astype("<u4")
+    known_terms = np.unique(terms[: ends[1]])
+    indices = np.searchsorted(known_terms, terms)
+    characters = np.where(known_terms.take(indices, mode="clip") == terms, indices + 1, 0).astype("<u4")
     ratios = []
-    for included in (terms % 2 == 1, np.ones(terms.size, bool)):
-        joined = characters[included].tobytes().decode("utf-32-le")
-        text_bounds = np.append(0, np.cumsum(included))[ends].tolist()
-        strings = [joined[start:end] for start, end in pairwise(text_bounds)]
+    for is_included in (terms % 2 == 1, np.ones(terms.size, bool)):
+        joined_text = characters[is_included].tobytes().decode("utf-32-le")
+        text_bounds = np.append(0, np.cumsum(is_included))[ends].tolist()
+        strings = [joined_text[start:end] for start, end in pairwise(text_bounds)]
         scores = cdist(strings[:1], strings[1:], scorer=Levenshtein.normalized_similarity, dtype=np.float64)
         ratios.append(scores[0])
     highest: NDArray[np.float64] = 100 * np.maximum(*ratios)

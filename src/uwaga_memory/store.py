@@ -28,7 +28,7 @@ import numpy as np
 from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.library.fields import LANGUAGE
 from uwaga.translator.memories import DEFAULT_THRESHOLD, TextContext
-from uwaga.translator.memories import Added as Added
+from uwaga.translator.memories import AddedCounts as AddedCounts
 from uwaga.translator.memories import Pair as Pair
 from uwaga_memory.index import SCHEMA as INDEX_SCHEMA
 from uwaga_memory.index import TOLERANCE, Entry, Index, TermLists, merged_postings
@@ -107,16 +107,16 @@ class _BestMatches:
     Args:
         limit: the maximum number of matches.
         threshold: the minimum score.
-        exact: matches with the same source as the text; :meth:`add` ignores these.
+        exact_matches: matches with the same source as the text; :meth:`add` ignores these.
     """
 
-    def __init__(self, limit: int, threshold: float, exact: Sequence[Match]) -> None:
+    def __init__(self, limit: int, threshold: float, exact_matches: Sequence[Match]) -> None:
         self._limit, self._minimum_rank = limit, (threshold, "", 0)
         self._matches: dict[tuple[str, str], Match] = {}
         self._exact_ids: set[int] = set()
-        for match in sorted(exact, key=_rank, reverse=True):
+        for match in sorted(exact_matches, key=_rank, reverse=True):
             self.add(match)
-        self._exact_ids = {match.id for match in exact}
+        self._exact_ids = {match.id for match in exact_matches}
 
     @property
     def is_full(self) -> bool:
@@ -131,8 +131,8 @@ class _BestMatches:
     def add(self, match: Match) -> None:
         """Add a match if it is one of the best."""
         pair = match.source, match.target
-        known = self._matches.get(pair)
-        lowest = self._minimum_rank if known is None else max(self._minimum_rank, _rank(known))
+        known_match = self._matches.get(pair)
+        lowest = self._minimum_rank if known_match is None else max(self._minimum_rank, _rank(known_match))
         if match.id in self._exact_ids or _rank(match) < lowest:
             return
         self._matches[pair] = match
@@ -264,11 +264,11 @@ class Memory:
                 raise SettingsError(f"{quoted(language)} is not a language code such as `en`")
         if path.exists():
             raise SettingsError(f"{path}: already exists; add pairs to it, or choose another name")
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        partial_path = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial.unlink(missing_ok=True)
-            database = sqlite3.connect(partial, isolation_level=None)
+            partial_path.unlink(missing_ok=True)
+            database = sqlite3.connect(partial_path, isolation_level=None)
             database.executescript(f"BEGIN; {SCHEMA} COMMIT;")
             values = {
                 "format": str(FORMAT_VERSION),
@@ -279,11 +279,11 @@ class Memory:
             database.executemany("INSERT INTO memory VALUES (?, ?)", values.items())
             database.execute("PRAGMA journal_mode = WAL")
             database.close()
-            partial.rename(path)
+            partial_path.rename(path)
         except (OSError, sqlite3.Error) as error:
             raise DataError(f"{path}: cannot be written: {error}") from None
         finally:
-            partial.unlink(missing_ok=True)
+            partial_path.unlink(missing_ok=True)
         return cls(path)
 
     @classmethod
@@ -372,9 +372,9 @@ class Memory:
                 with suppress(sqlite3.Error):
                     database.execute("RELEASE snapshot")
 
-    def add(self, pairs: Iterable[Pair]) -> Added:
+    def add(self, pairs: Iterable[Pair]) -> AddedCounts:
         """Add pairs in one transaction; pairs already in the memory with the same context are skipped."""
-        added = Added()
+        counts = AddedCounts()
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         iterator = iter(pairs)
         with self._transaction() as database:
@@ -383,13 +383,13 @@ class Memory:
             try:
                 index = Index(database)
                 while block := list(islice(iterator, PAIRS_PER_INSERT)):
-                    self._add_block(index, block, now, added)
+                    self._add_block(index, block, now, counts)
                 index.flush()
             finally:
                 database.execute(f"PRAGMA cache_size = {int(pages)}")
-        return added
+        return counts
 
-    def confirm(self, pairs: Sequence[Pair]) -> Added:
+    def confirm(self, pairs: Sequence[Pair]) -> AddedCounts:
         """Add pairs in one transaction and make them the newest, so that they win among equal scores.
 
         Pairs that are already in the memory count as known, but also become the newest.
@@ -398,29 +398,29 @@ class Memory:
         query = "SELECT id FROM pairs WHERE identity IN (SELECT value FROM json_each(?))"
         with self._transaction() as database:
             known_count = self.remove(id_ for (id_,) in database.execute(query, (identities,)).fetchall())
-            added = self.add(pairs)
-        return Added(added.new - known_count, added.known + known_count, added.skipped)
+            counts = self.add(pairs)
+        return AddedCounts(counts.new - known_count, counts.known + known_count, counts.skipped)
 
-    def _add_block(self, index: Index, pairs: Sequence[Pair], now: str, added: Added) -> None:
+    def _add_block(self, index: Index, pairs: Sequence[Pair], now: str, counts: AddedCounts) -> None:
         database = self._database
-        [(last,)] = database.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence")
+        [(last_id,)] = database.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence")
         identities = list(map(_identity, pairs))
-        known = self._known_identities(identities)
-        new = []
+        known_ids = self._known_identities(identities)
+        new_pairs = []
         for pair, identity in zip(pairs, identities, strict=True):
             if reason := _skip_reason(pair):
-                added.skipped[reason] += 1
-            elif identity in known:
-                added.known += 1
+                counts.skipped[reason] += 1
+            elif identity in known_ids:
+                counts.known += 1
             else:
-                known.add(identity)
-                new.append(NewPair(pair, identity, comparable_text(pair.source, self._stemmer).terms))
-        entries = index.add([pair.terms for pair in new])
+                known_ids.add(identity)
+                new_pairs.append(NewPair(pair, identity, comparable_text(pair.source, self._stemmer).terms))
+        entries = index.add([pair.terms for pair in new_pairs])
         database.executemany(
             "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (pair.row(id_, entry, now) for id_, pair, entry in zip(count(last + 1), new, entries)),
+            (pair.row(id_, entry, now) for id_, pair, entry in zip(count(last_id + 1), new_pairs, entries)),
         )
-        added.new += len(new)
+        counts.new += len(new_pairs)
 
     def _known_identities(self, identities: Sequence[int]) -> set[int]:
         """Return the given identities that are already in the memory."""
@@ -430,7 +430,7 @@ class Memory:
 
     def remove(self, ids: Iterable[int]) -> int:
         """Remove the pairs with these ids, and return the number of removed pairs."""
-        removed = 0
+        removed_count = 0
         with self._transaction() as database:
             index = Index(database)
             for id_ in ids:
@@ -438,8 +438,8 @@ class Memory:
                 if row is not None:
                     index.remove(row[0], np.frombuffer(row[1], TERM).tolist())
                     database.execute("DELETE FROM pairs WHERE id = ?", (id_,))
-                    removed += 1
-        return removed
+                    removed_count += 1
+        return removed_count
 
     def pairs(self, text: str = "") -> Iterator[tuple[int, Pair]]:
         """Yield all pairs with their ids, or only the pairs whose source or target contains ``text``.
@@ -450,12 +450,15 @@ class Memory:
         folded_text = text.casefold()
         with self._convert_read_errors() as database:
             rows = database.execute(f"SELECT {columns} FROM pairs ORDER BY id")  # noqa: S608
-            for id_, source, target, origin, key, before, after, created, properties in rows:
+            for id_, source, target, origin, key, before, after, creation_time, properties in rows:
                 if not text or folded_text in source.casefold() or folded_text in target.casefold():
                     parsed_properties = (
                         tuple((name, value) for name, value in json.loads(properties)) if properties else ()
                     )
-                    yield id_, Pair(source, target, origin, key, before, after, created, parsed_properties)
+                    yield (
+                        id_,
+                        Pair(source, target, origin, key, before, after, creation_time, parsed_properties),
+                    )
 
     def matches(
         self,
@@ -487,20 +490,20 @@ class Memory:
         context, penalties = context or Context(), penalties or Penalties()
         in_transaction = self._database.in_transaction
         with self._snapshot():
-            exact = self._exact_matches(text, context, penalties)
-            best = _BestMatches(limit, threshold, exact)
+            exact_matches = self._exact_matches(text, context, penalties)
+            best_matches = _BestMatches(limit, threshold, exact_matches)
             if (
-                not best.is_full and threshold <= EXACT_SCORE - penalties.text
+                not best_matches.is_full and threshold <= EXACT_SCORE - penalties.text
             ):  # the maximum for similar texts
                 query = comparable_text(text, self._stemmer)
                 index = Index(self._database, None if in_transaction else self._term_lists())
                 candidates = index.find_candidates(query, threshold)
                 for start in range(0, len(candidates.positions), CANDIDATE_BATCH):
-                    if candidates.bounds[start] < best.threshold - TOLERANCE:
+                    if candidates.bounds[start] < best_matches.threshold - TOLERANCE:
                         break
                     positions = candidates.positions[start : start + CANDIDATE_BATCH].tolist()
-                    self._compare(query, context, positions, penalties, best)
-        return best.ranked_matches()
+                    self._compare(query, context, positions, penalties, best_matches)
+        return best_matches.ranked_matches()
 
     def _term_lists(self) -> TermLists:
         """Return the posting lists of the index in the state of the current snapshot."""
@@ -522,7 +525,7 @@ class Memory:
             _identity_range(text),
         )
         matches = []
-        for id_, source, target, origin, created, key, before, after in rows:
+        for id_, source, target, origin, creation_time, key, before, after in rows:
             if normalise_spaces(source) != normalise_spaces(text):
                 continue
             same_key = bool(key) and key == context.key
@@ -532,7 +535,7 @@ class Memory:
             score = CONTEXT_SCORE if same_key or same_neighbours else EXACT_SCORE
             if score < CONTEXT_SCORE and key and context.key:
                 score -= penalties.context
-            matches.append(Match(id_, source, target, score, origin, created))
+            matches.append(Match(id_, source, target, score, origin, creation_time))
         return matches
 
     def _compare(
@@ -541,26 +544,26 @@ class Memory:
         context: Context,
         positions: Sequence[int],
         penalties: Penalties,
-        best: _BestMatches,
+        best_matches: _BestMatches,
     ) -> None:
-        """Compare the pairs at these positions of the index with a text, and add matches to ``best``."""
+        """Compare the pairs at these positions of the index with a text; add matches to ``best_matches``."""
         sources = self._database.execute(
             "SELECT position, terms FROM pairs WHERE position IN (SELECT value FROM json_each(?))",
             (json.dumps(positions),),
         ).fetchall()
         highest = bounds(text, [terms for _, terms in sources])
         for index in np.argsort(-highest).tolist():
-            if highest[index] < best.threshold - TOLERANCE:
+            if highest[index] < best_matches.threshold - TOLERANCE:
                 break
             position, terms = sources[index]
-            [(id_, source, target, origin, created, key)] = self._database.execute(
+            [(id_, source, target, origin, creation_time, key)] = self._database.execute(
                 "SELECT id, source, target, origin, created, key FROM pairs WHERE position = ?", (position,)
             )
             other = ComparableText(source, np.frombuffer(terms, TERM).tolist())
-            score = similarity(text, other, penalties, best.threshold)
+            score = similarity(text, other, penalties, best_matches.threshold)
             if key and context.key and key != context.key:
                 score -= penalties.context
-            best.add(Match(id_, source, target, score, origin, created))
+            best_matches.add(Match(id_, source, target, score, origin, creation_time))
 
     def digest(self) -> str:
         """Return the SHA-256 digest of the pairs in hexadecimal; look-up results depend only on the pairs."""
@@ -573,13 +576,13 @@ class Memory:
     def stats(self) -> MemoryStats:
         """Return statistics of the memory: its size, and the origins and times of its pairs."""
         with self._convert_read_errors() as database:
-            [(pairs, sources, first, last, words)] = database.execute(
+            [(pairs, sources, first_time, last_time, words)] = database.execute(
                 "SELECT count(*), count(DISTINCT source), min(created), max(created), sum(words) FROM pairs"
             )
             rows = database.execute("SELECT origin, count(*) FROM pairs GROUP BY origin ORDER BY 2 DESC, 1")
             origins = dict(rows)
         size = self.path.stat().st_size
-        return MemoryStats(pairs, sources, words or 0, origins, first or "", last or "", size)
+        return MemoryStats(pairs, sources, words or 0, origins, first_time or "", last_time or "", size)
 
     def __enter__(self) -> Memory:
         return self

@@ -88,7 +88,7 @@ class Pair:
 
 
 @dataclass
-class Added:
+class AddedCounts:
     """The result of adding pairs: the numbers of new, already known and (by reason) skipped pairs."""
 
     new: int = 0
@@ -168,7 +168,7 @@ def state_store(memory: object) -> StateStore | None:
 class LearningMemory(TranslationMemory, Protocol):
     """A translation memory to which pairs can be added."""
 
-    def confirm(self, pairs: Sequence[Pair]) -> Added:
+    def confirm(self, pairs: Sequence[Pair]) -> AddedCounts:
         """Add pairs, which then precede other matches with equal scores."""
         ...
 

@@ -51,8 +51,8 @@ def read_translations(file: TranslationFile) -> Iterator[Pair]:
     numbered.
     """
     source, target = (
-        None if code == unstated else code
-        for code, unstated in zip(file.languages, UNSTATED_LANGUAGES, strict=True)
+        None if code == placeholder_code else code
+        for code, placeholder_code in zip(file.languages, UNSTATED_LANGUAGES, strict=True)
     )
     job = _reading_job(file.path, DocumentOptions(source=source, target=target))
     file.skipped["not translated"] += sum(1 for _ in job_texts(job))

@@ -66,12 +66,12 @@ class TranslationFile:
             index: 0 for the language of the sources, 1 for that of the translations.
             position: the location of the declaration, for the message.
         """
-        expected = self.languages[index]
-        if declared and base_language(declared) != base_language(expected):
+        expected_language = self.languages[index]
+        if declared and base_language(declared) != base_language(expected_language):
             kind = ("sources", "translations")[index]
             raise DataError(
                 f"{self.path}: {position}: the {kind} are declared as {quoted(declared)}, but those of the "
-                f"memory are in {expected}; import the file into a memory of its languages"
+                f"memory are in {expected_language}; import the file into a memory of its languages"
             )
 
 
@@ -92,19 +92,20 @@ class CodeFormatter:
         self._codes = codes
         self._count = 0
 
-    def text(self, kind: Literal["open", "close", "empty"], number: str, native: str) -> str:
+    def text(self, kind: Literal["open", "close", "empty"], code_id: str, native_code: str) -> str:
         """Return the text of an inline code.
 
         Args:
             kind: whether the code opens or closes a span of the text, or is a standalone code.
-            number: the number of the code in the file; empty if it has none.
-            native: the markup of the code in the original document; empty if the file does not contain it.
+            code_id: the id of the code in the file; empty if it has none.
+            native_code: the markup of the code in the original document; empty if the file does not contain
+                it.
         """
-        if not number:
+        if not code_id:
             self._count += 1
-            number = str(self._count)
+            code_id = str(self._count)
         if self._codes == "drop":
             return ""
-        if self._codes == "keep" and native:
-            return native
-        return {"open": f"<{number}>", "close": f"</{number}>", "empty": f"<{number}/>"}[kind]
+        if self._codes == "keep" and native_code:
+            return native_code
+        return {"open": f"<{code_id}>", "close": f"</{code_id}>", "empty": f"<{code_id}/>"}[kind]

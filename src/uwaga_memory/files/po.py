@@ -54,10 +54,12 @@ def _entry_pairs(entry: PoEntry, file: TranslationFile) -> Iterator[Pair]:
         yield Pair(singular, forms[0], file.origin, key)
         return
     if len(forms) > 1:
-        middle = tuple(
-            (PLURAL_FORM_PROPERTY.format(number), form) for number, form in enumerate(forms[:-1]) if number
+        middle_forms = tuple(
+            (PLURAL_FORM_PROPERTY.format(index), form) for index, form in enumerate(forms[:-1]) if index
         )
-        yield Pair(singular, forms[0], file.origin, key, properties=((PLURAL_PROPERTY, plural), *middle))
+        yield Pair(
+            singular, forms[0], file.origin, key, properties=((PLURAL_PROPERTY, plural), *middle_forms)
+        )
     yield Pair(plural, forms[-1], file.origin, key, properties=((SINGULAR_PROPERTY, singular),))
 
 
@@ -77,12 +79,14 @@ def _join_plurals(pairs: Iterable[Pair], form_count: int) -> Iterator[_Message]:
     for pair in by_source.values():
         values = dict(pair.properties)
         plural = by_source.get((pair.key, values.get(PLURAL_PROPERTY, "")))
-        middle = [values.get(PLURAL_FORM_PROPERTY.format(number), "") for number in range(1, form_count - 1)]
+        middle_forms = [
+            values.get(PLURAL_FORM_PROPERTY.format(number), "") for number in range(1, form_count - 1)
+        ]
         messages[pair] = _Message(pair.key, pair.source, "", [pair.target])
         if form_count == 1 and SINGULAR_PROPERTY in values:
             messages[pair] = _Message(pair.key, values[SINGULAR_PROPERTY], pair.source, [pair.target])
-        elif form_count > 1 and plural is not None and all(middle):
-            forms = [pair.target, *middle, plural.target]
+        elif form_count > 1 and plural is not None and all(middle_forms):
+            forms = [pair.target, *middle_forms, plural.target]
             messages[pair] = _Message(pair.key, pair.source, plural.source, forms)
     plurals = {(message.key, message.plural) for message in messages.values() if form_count > 1}
     for pair, message in messages.items():
@@ -105,7 +109,7 @@ def write_po(file: IO[bytes], pairs: Iterable[Pair], languages: tuple[str, str])
         if message.plural:
             lines.append(f"msgid_plural {_format_string(message.plural)}")
             lines += [
-                f"msgstr[{number}] {_format_string(form)}" for number, form in enumerate(message.translations)
+                f"msgstr[{index}] {_format_string(form)}" for index, form in enumerate(message.translations)
             ]
         else:
             lines.append(f"msgstr {_format_string(message.translations[0])}")

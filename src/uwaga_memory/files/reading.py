@@ -63,9 +63,9 @@ def open_memory(path: str | Path, languages: tuple[str, str] | None = None) -> M
     memory.origin = str(path)
     # Documents are not compressed.
     is_document = SUFFIXES.get(file.path.suffix.lower()) in BILINGUAL_FORMATS
-    added = memory.add(read_translations(file) if is_document else read_pairs(file))
-    skipped = skipped_summary(file.skipped + added.skipped)
-    memory.note = f"{path}: {added.new:,} pairs{'; ' if skipped else ''}{skipped}"
+    counts = memory.add(read_translations(file) if is_document else read_pairs(file))
+    skipped = skipped_summary(file.skipped + counts.skipped)
+    memory.note = f"{path}: {counts.new:,} pairs{'; ' if skipped else ''}{skipped}"
     return memory
 
 
@@ -112,16 +112,16 @@ def with_neighbours(pairs: Iterator[Pair]) -> Iterator[Pair]:
 
     Pairs that already have a neighbour are unchanged.
     """
-    before: Pair | None = None
-    current: Pair | None = None
-    for after in chain(pairs, [None]):
-        if current is not None:
-            if current.before or current.after:
-                yield current
+    previous_pair: Pair | None = None
+    current_pair: Pair | None = None
+    for next_pair in chain(pairs, [None]):
+        if current_pair is not None:
+            if current_pair.before or current_pair.after:
+                yield current_pair
             else:
                 neighbours = [
-                    pair.source if pair is not None and pair.origin == current.origin else ""
-                    for pair in (before, after)
+                    pair.source if pair is not None and pair.origin == current_pair.origin else ""
+                    for pair in (previous_pair, next_pair)
                 ]
-                yield replace(current, before=neighbours[0], after=neighbours[1])
-        before, current = current, after
+                yield replace(current_pair, before=neighbours[0], after=neighbours[1])
+        previous_pair, current_pair = current_pair, next_pair

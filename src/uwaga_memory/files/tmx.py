@@ -151,9 +151,9 @@ class TmxUnits(XmlItems[Pair]):
         kind = CODE_KINDS[element]
         if element == "it":
             kind = {"begin": "open", "end": "close"}.get(attributes.get("pos", ""), kind)
-        number = attributes.get("i") or attributes.get("x") or ""
+        code_id = attributes.get("i") or attributes.get("x") or ""
         if self._text is not None:
-            self._text.append(self._code_formatter.text(kind, number, "".join(content)))  # type: ignore[arg-type]
+            self._text.append(self._code_formatter.text(kind, code_id, "".join(content)))  # type: ignore[arg-type]
 
     def _end_unit(self, unit: _Variant) -> None:
         self._unit_count += 1
@@ -163,15 +163,17 @@ class TmxUnits(XmlItems[Pair]):
         if self._is_too_long:
             self._translation_file.skipped[f"longer than {MAX_TEXT_LENGTH:,} characters"] += 1
             return
-        numbers = [(variant.language, str(number)) for number, variant in enumerate(self._variants)]
-        selected = []
+        indexed_languages = [(variant.language, str(index)) for index, variant in enumerate(self._variants)]
+        selected_variants = []
         for language in self._translation_file.languages:
-            selected.append([self._variants[int(number)] for number in nearest_variants(numbers, language)])
-            if not selected[-1]:
+            selected_variants.append(
+                [self._variants[int(index)] for index in nearest_variants(indexed_languages, language)]
+            )
+            if not selected_variants[-1]:
                 self._translation_file.skipped[f"no text in {language}"] += 1
                 return
-        source = selected[0][0]
-        for target in selected[1]:
+        source = selected_variants[0][0]
+        for target in selected_variants[1]:
             if target is not source:
                 self._pair_count += 1
                 self.ready.append(self._make_pair(unit, source, target))
@@ -225,15 +227,15 @@ def _remaining_properties(
     properties: Sequence[tuple[str, str]], derived: _Derived
 ) -> tuple[tuple[str, str], ...]:
     """Return the properties, except those that an export derives again from a pair's context and time."""
-    remaining = tuple(properties)
+    remaining_properties = tuple(properties)
     for index, name in enumerate(WRITTEN_PROPERTIES):
-        other_properties = tuple(item for item in remaining if item[0] != name)
+        other_properties = tuple(item for item in remaining_properties if item[0] != name)
         if (
-            len(other_properties) == len(remaining) - 1
+            len(other_properties) == len(remaining_properties) - 1
             and _derive_fields(other_properties)[index] != derived[index]
         ):
-            remaining = other_properties
-    return remaining
+            remaining_properties = other_properties
+    return remaining_properties
 
 
 def _format_date(date: str) -> str:
@@ -271,12 +273,12 @@ def _format_unit(pair: Pair, source: str, target: str) -> str:
     for index, value in enumerate((pair.key, pair.before, pair.after, pair.created)):
         if index == len(WRITTEN_PROPERTIES) - 1:
             match = ISO_DATE.fullmatch(value)
-            written = "" if match is None else "{}{}{}T{}{}{}Z".format(*match.groups())
+            formatted_date = "" if match is None else "{}{}{}T{}{}{}Z".format(*match.groups())
         else:
-            written = value
-        if written and derived[index] != value:
+            formatted_date = value
+        if formatted_date and derived[index] != value:
             properties = [item for item in properties if item[0] != WRITTEN_PROPERTIES[index]]
-            properties.append((WRITTEN_PROPERTIES[index], written))
+            properties.append((WRITTEN_PROPERTIES[index], formatted_date))
     if pair.origin:
         properties.append((ORIGIN_PROPERTY, pair.origin))
     lines = [

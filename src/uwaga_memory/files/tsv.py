@@ -30,7 +30,7 @@ def read_tsv(file: TranslationFile) -> Iterator[Pair]:
     """Yield the pairs of a TSV file."""
     columns: dict[str, int] = {}
     has_header = False
-    for number, line in enumerate(read_lines(file.path), start=1):
+    for line_number, line in enumerate(read_lines(file.path), start=1):
         if line is None:
             file.skipped["a line over 1 MiB"] += 1
             continue
@@ -40,7 +40,7 @@ def read_tsv(file: TranslationFile) -> Iterator[Pair]:
         except UnicodeDecodeError:
             file.skipped["not UTF-8"] += 1
             continue
-        if number == 1:
+        if line_number == 1:
             columns, has_header = _columns(file, cells)
             if has_header:
                 continue
@@ -50,13 +50,13 @@ def read_tsv(file: TranslationFile) -> Iterator[Pair]:
         values = {name: cells[index] for name, index in columns.items() if index < len(cells)}
         if has_header:
             values = {name: _unescape(value) for name, value in values.items()}
-        yield _pair(file, values, number)
+        yield _pair(file, values, line_number)
 
 
 def _pair(file: TranslationFile, values: dict[str, str], line: int) -> Pair:
     properties = values.pop("properties", "")
     try:
-        parsed = (
+        parsed_properties = (
             tuple((str(name), str(value)) for name, value in json.loads(properties)) if properties else ()
         )
     except (ValueError, TypeError, RecursionError):
@@ -64,7 +64,7 @@ def _pair(file: TranslationFile, values: dict[str, str], line: int) -> Pair:
             f"{file.path}: line {line}: the column `properties` is invalid: it must be empty or a JSON list "
             "of pairs"
         ) from None
-    return Pair(**{"origin": file.origin, **values}, properties=parsed)
+    return Pair(**{"origin": file.origin, **values}, properties=parsed_properties)
 
 
 def _columns(file: TranslationFile, cells: Sequence[str]) -> tuple[dict[str, int], bool]:
@@ -79,11 +79,14 @@ def _columns(file: TranslationFile, cells: Sequence[str]) -> tuple[dict[str, int
             raise SettingsError(
                 "--columns: state at most four numbers, counted from 1: source, target, origin, key"
             )
-        return {name: int(number) - 1 for name, number in zip(COLUMN_NAMES, names, strict=False)}, False
+        return {
+            name: int(column_number) - 1 for name, column_number in zip(COLUMN_NAMES, names, strict=False)
+        }, False
     if names:
-        if missing := [name for name in names if name not in cells]:
+        if missing_columns := [name for name in names if name not in cells]:
             raise DataError(
-                f"{file.path}: line 1 has no column {missing[0]}; its columns are {', '.join(cells)[:200]}"
+                f"{file.path}: line 1 has no column {missing_columns[0]}; its columns are "
+                f"{', '.join(cells)[:200]}"
             )
         return {name: cells.index(column) for name, column in zip(COLUMN_NAMES, names, strict=False)}, True
     if "source" in cells and "target" in cells:

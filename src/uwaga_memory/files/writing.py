@@ -52,9 +52,9 @@ def write_pairs(
 
 def _newest_pairs(pairs: Iterable[Pair], skipped: Counter[str]) -> Iterator[Pair]:
     """Yield the newest pair of each key and source, since a catalogue can contain only one."""
-    newest: dict[tuple[str, str], Pair] = {}
+    newest_pairs: dict[tuple[str, str], Pair] = {}
     for pair in pairs:
-        if (pair.key, pair.source) in newest:
+        if (pair.key, pair.source) in newest_pairs:
             skipped["another translation of the same key and source"] += 1
-        newest[pair.key, pair.source] = pair
-    yield from newest.values()
+        newest_pairs[pair.key, pair.source] = pair
+    yield from newest_pairs.values()

@@ -113,35 +113,35 @@ class XliffUnits(XmlItems[Pair]):
         )
 
     def _start_inline(self, name: str, attributes: dict[str, str]) -> None:
-        number = attributes.get("id") or attributes.get("rid") or attributes.get("startRef", "")
+        code_id = attributes.get("id") or attributes.get("rid") or attributes.get("startRef", "")
         data = self._native_codes.get(attributes.get("dataRef", ""), "")
         if name in NATIVE_CODE_KINDS and not data:
             self._codes.append((name, attributes, []))
         elif name in EMPTY_CODE_KINDS or name in NATIVE_CODE_KINDS:
-            self._add_code(EMPTY_CODE_KINDS.get(name, "empty"), number, data, name)
+            self._add_code(EMPTY_CODE_KINDS.get(name, "empty"), code_id, data, name)
         elif name in PAIRED_CODES:
             self._open_pairs.append(self._native_codes.get(attributes.get("dataRefEnd", ""), ""))
             self._add_code(
-                "open", number, self._native_codes.get(attributes.get("dataRefStart", ""), ""), name
+                "open", code_id, self._native_codes.get(attributes.get("dataRefStart", ""), ""), name
             )
-            self._open_pairs.append(number)
+            self._open_pairs.append(code_id)
         elif name == "mrk":
             is_segment = attributes.get("mtype") == "seg" and self._text is not None
             self._mark_is_segment.append(is_segment)
             if is_segment:
                 self._marked_texts.setdefault(self._element, {})[attributes.get("mid", "")] = self._text = []
 
-    def _add_code(self, kind: str, number: str, native: str, name: str) -> None:
+    def _add_code(self, kind: str, code_id: str, native_code: str, name: str) -> None:
         target = self._codes[-1][2] if self._codes else self._text
         if target is not None:
-            if not native and self._translation_file.options.codes == "keep":
-                identity = f' id="{number}"' if number and kind != "close" else ""
-                native = {
+            if not native_code and self._translation_file.options.codes == "keep":
+                identity = f' id="{code_id}"' if code_id and kind != "close" else ""
+                native_code = {
                     "open": f"<{name}{identity}>" if name in PAIRED_CODES else f"<{name}{identity}/>",
                     "close": f"</{name}>" if name in PAIRED_CODES else f"<{name}{identity}/>",
                     "empty": f"<{name}{identity}/>",
                 }[kind]
-            target.append(self._code_formatter.text(_kind(kind), number, native))
+            target.append(self._code_formatter.text(_kind(kind), code_id, native_code))
 
     def characters(self, text: str) -> None:
         if self._text is None or self._ignored_depth:
@@ -170,8 +170,8 @@ class XliffUnits(XmlItems[Pair]):
                 kind = {"open": "open", "close": "close"}.get(attributes.get("pos", ""), kind)
             self._add_code(kind, attributes.get("rid") or attributes.get("id", ""), "".join(content), element)
         elif name in PAIRED_CODES and len(self._open_pairs) > 1:
-            number, native = self._open_pairs.pop(), self._open_pairs.pop()
-            self._add_code("close", number, native, name)
+            code_id, native_code = self._open_pairs.pop(), self._open_pairs.pop()
+            self._add_code("close", code_id, native_code, name)
         elif name == "mrk" and self._mark_is_segment:
             if self._mark_is_segment.pop():
                 self._text = []  # text between segments
@@ -195,11 +195,11 @@ class XliffUnits(XmlItems[Pair]):
         if self._size > 2 * MAX_TEXT_LENGTH:
             skipped[f"longer than {MAX_TEXT_LENGTH:,} characters"] += 1
             return
-        parts, translated = (self._marked_texts.get(name, {}) for name in ("seg-source", "target"))
+        parts, translated_parts = (self._marked_texts.get(name, {}) for name in ("seg-source", "target"))
         state = self._segments[0].state if self._segments else ""
-        if parts and translated:
+        if parts and translated_parts:
             texts = [
-                ("".join(part), "".join(translated.get(mark_id, [])), state)
+                ("".join(part), "".join(translated_parts.get(mark_id, [])), state)
                 for mark_id, part in parts.items()
             ]
         else:

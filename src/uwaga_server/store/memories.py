@@ -20,7 +20,7 @@ from uwaga.files.atomic import new_file
 from uwaga.languages.codes import base_language
 from uwaga_memory.files.file import TranslationFile
 from uwaga_memory.files.tmx import read_tmx, write_tmx
-from uwaga_memory.store import Added, Memory, Pair
+from uwaga_memory.store import AddedCounts, Memory, Pair
 from uwaga_server.api_errors import ApiError, NotStoredError
 
 SUFFIXES = (".uwm", ".memory", ".sqlite")
@@ -179,7 +179,7 @@ class MemoryStore:
         Memory.create(path, source, target, name).close()
         return StoredMemory(memory_id, path, False)
 
-    def confirm(self, stored: StoredMemory, pairs: Sequence[Pair]) -> Added:
+    def confirm(self, stored_memory: StoredMemory, pairs: Sequence[Pair]) -> AddedCounts:
         """Add confirmed pairs to a memory, unless it is shared."""
         _check_not_shared(stored)
         return self.open(stored).confirm(pairs)
