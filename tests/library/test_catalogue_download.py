@@ -400,7 +400,7 @@ def test_concurrent_threads_download_a_model_only_once(home, server):
     folders, messages = [], []
 
     def run() -> None:
-        folders.append(fetch(home, server, waiting=messages.append))
+        folders.append(fetch(home, server, on_wait=messages.append))
 
     server.paths[WEIGHTS_PATH].throttle = (20_000, 0.05)
     threads = [threading.Thread(target=run) for _ in range(3)]

@@ -165,8 +165,8 @@ def fetch_model(
             mirror=mirror,
             update=update,
             confirm=confirm,
-            progress=lambda received, total: update_bar[0](received, total),
-            waiting=lambda text: typer.echo(text, err=True),
+            progress=lambda received_bytes, total: update_bar[0](received_bytes, total),
+            on_wait=lambda text: typer.echo(text, err=True),
         )
 
 
@@ -179,7 +179,7 @@ def remove(name: Name) -> None:
     """
     from uwaga import library as catalogue
 
-    catalogue.remove(name, waiting=lambda text: typer.echo(text, err=True))
+    catalogue.remove(name, on_wait=lambda text: typer.echo(text, err=True))
 
 
 def path(name: NameOrPair) -> None:

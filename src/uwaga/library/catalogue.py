@@ -99,12 +99,12 @@ class DownloadEvents(TypedDict, total=False):
         confirm: called with the catalogue entry before any file of the model is downloaded, to show its
             licence; returns True to accept it. Without ``confirm``, the licence is accepted.
         progress: called with the number of bytes received and the total number, None if the total is unknown.
-        waiting: called with a message if another process is downloading the same model.
+        on_wait: called with a message if another process is downloading the same model.
     """
 
     confirm: Confirm | None
     progress: Progress | None
-    waiting: Callable[[str], None] | None
+    on_wait: Callable[[str], None] | None
 
 
 def download(
@@ -130,7 +130,7 @@ def download(
             catalogue has another version.
         limits: timeouts and retries.
         environment: environment variables, which may give mirrors and the folder of models.
-        **events: ``confirm``, ``progress`` and ``waiting``; see :class:`DownloadEvents`.
+        **events: ``confirm``, ``progress`` and ``on_wait``; see :class:`DownloadEvents`.
 
     Raises:
         CatalogueError: if there is no such model, if ``confirm`` returns False, or if a file cannot be
@@ -154,21 +154,21 @@ def download(
     if source.fetch is not None:
         return Path(source.fetch(entry))
     try:
-        folder = install(entry, environment, limits, events.get("progress"), events.get("waiting"))
+        folder = install(entry, environment, limits, events.get("progress"), events.get("on_wait"))
     except (UnreachableError, BrokenTransferError) as error:
         raise type(error)(f"{error}{_manual_copy_advice(entry, environment)}") from None
     return folder / entry.model
 
 
 def remove(
-    name: str, environment: Environment = os.environ, waiting: Callable[[str], None] | None = None
+    name: str, environment: Environment = os.environ, on_wait: Callable[[str], None] | None = None
 ) -> None:
     """Remove a downloaded model, or a partial download of a model.
 
     Args:
         name: name of the model.
         environment: environment variables, which may give the folder of models.
-        waiting: called with a message if another process is downloading the model.
+        on_wait: called with a message if another process is downloading the model.
 
     Raises:
         CatalogueError: if no model has this name, or the model was not downloaded by uwaga.
@@ -179,7 +179,7 @@ def remove(
         name not in ("", ".", "..") and "/" not in name and "\0" not in name and not name.startswith(".")
     )
     try:
-        if is_valid and uninstall(name, environment, waiting):
+        if is_valid and uninstall(name, environment, on_wait):
             return
     except OSError as error:
         raise CatalogueError(f"{home / name}: cannot be removed: {error.strerror or error}") from None
@@ -195,20 +195,20 @@ def _installed_path(
     The result is None if there is no such model.
     """
     matches = []
-    for installed in downloaded_models(environment, describe_all=False):
-        if installed.problems or installed.origin is None:
+    for model_folder in downloaded_models(environment, describe_all=False):
+        if model_folder.problems or model_folder.origin is None:
             continue
-        matches_name = installed.name == model
-        codes = installed.languages
-        matches_pair = installed.origin.source == source.name and any(
+        matches_name = model_folder.name == model
+        codes = model_folder.languages
+        matches_pair = model_folder.origin.source == source.name and any(
             same_spelling(f"{source_code}-{target_code}", model)
             for source_code in codes[0]
             for target_code in codes[1]
         )
-        if (matches_name or matches_pair) and architecture in (None, installed.architecture):
-            matches.append(installed)
-    best = max(matches, key=lambda installed: (installed.name == model, installed.bytes), default=None)
-    return Path(best.path) if best is not None else None
+        if (matches_name or matches_pair) and architecture in (None, model_folder.architecture):
+            matches.append(model_folder)
+    best_match = max(matches, key=lambda candidate: (candidate.name == model, candidate.bytes), default=None)
+    return Path(best_match.path) if best_match is not None else None
 
 
 def _mirror_location(source: Source, mirror: str | Path | None, environment: Environment) -> str:
@@ -319,9 +319,9 @@ def _alternatives(listing: Listing, model: str) -> Iterator[str]:
     elif listing.problems:
         yield f"{len(listing.problems)} entries were refused; the first problem: {listing.problems[0]}"
     names = [name for entry in listing.entries for name in (entry.name, entry.pair)]
-    similar = difflib.get_close_matches(model[:MAX_PAIR_LENGTH], names, n=3, cutoff=0.7)
-    if similar:
-        yield f"did you mean {' or '.join(dict.fromkeys(similar))}?"
+    similar_names = difflib.get_close_matches(model[:MAX_PAIR_LENGTH], names, n=3, cutoff=0.7)
+    if similar_names:
+        yield f"did you mean {' or '.join(dict.fromkeys(similar_names))}?"
     pairs = language_pairs(model)
     for source, target in pairs:
         targets = {
@@ -340,11 +340,11 @@ def _alternatives(listing: Listing, model: str) -> Iterator[str]:
             )
     if not pairs:
         yield "give a language pair, such as `en-pt`, or a name that `uwaga models list` shows"
-    elif not similar:
+    elif not similar_names:
         yield "`uwaga models list` shows all models"
 
 
-def _describe_languages(codes: set[str], direction: str, opposite: str) -> str:
+def _describe_languages(codes: set[str], direction: str, opposite_direction: str) -> str:
     sorted_codes = sorted(codes)
     remainder = (
         f" and {len(sorted_codes) - MAX_LISTED_LANGUAGES} more"
@@ -352,5 +352,6 @@ def _describe_languages(codes: set[str], direction: str, opposite: str) -> str:
         else ""
     )
     return (
-        f"{direction} there are models {opposite} {', '.join(sorted_codes[:MAX_LISTED_LANGUAGES])}{remainder}"
+        f"{direction} there are models {opposite_direction} "
+        f"{', '.join(sorted_codes[:MAX_LISTED_LANGUAGES])}{remainder}"
     )

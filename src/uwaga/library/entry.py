@@ -173,7 +173,10 @@ class Query:
     def matches(self, entry: CatalogueEntry) -> bool:
         """Return True if an entry translates between the languages of the query."""
         languages = ((self.source, entry.source_language), (self.target, entry.target_language))
-        return all(requested is None or same_spelling(requested, code) for requested, code in languages)
+        return all(
+            requested_code is None or same_spelling(requested_code, code)
+            for requested_code, code in languages
+        )
 
 
 @dataclass(frozen=True)

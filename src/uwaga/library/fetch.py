@@ -43,19 +43,19 @@ def split_packing(path: str) -> tuple[str, str]:
     return name, ""
 
 
-def unpack(received: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
+def unpack(path: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
     """Unpack a file, sync it to disk, and return its size in bytes and its SHA-256.
 
     A file without the magic bytes of the compression is copied unchanged, since some servers unpack files.
 
     Args:
-        received: path of the received file.
+        path: path of the received file.
         target: path of the unpacked file, which must not exist.
         file: the file's entry in the catalogue.
     """
     size, digest = 0, hashlib.sha256()
     with (
-        received.open("rb") as packed,
+        path.open("rb") as packed,
         open_decompressed(packed, file.name) if file.packing else packed as source,
         target.open("xb") as out,
     ):
@@ -233,24 +233,24 @@ def _request(
     client: HttpClient, file: RemoteFile, location: str, part: PartialDownload, progress: ByteProgress
 ) -> None:
     """Request a file, or its missing range if possible, and append the response to the partial download."""
-    received = part.size
+    received_bytes = part.size
     is_verifiable = bool(part.validator or file.packed_sha256 or file.sha256)
-    if received > file.max_packed_bytes or not is_verifiable:
+    if received_bytes > file.max_packed_bytes or not is_verifiable:
         part.drop()
-        received = 0
-    if received and received == file.packed_size:
+        received_bytes = 0
+    if received_bytes and received_bytes == file.packed_size:
         return
-    headers = {"Range": f"bytes={received}-"} if received else {}
-    if received and part.validator:
+    headers = {"Range": f"bytes={received_bytes}-"} if received_bytes else {}
+    if received_bytes and part.validator:
         headers["If-Range"] = part.validator
     with client.open(location, headers) as response:
-        if response.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and received:
+        if response.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and received_bytes:
             match = UNSATISFIED_RANGE.fullmatch(response.header("Content-Range"))
-            if match and int(match[1]) == received:
+            if match and int(match[1]) == received_bytes:
                 return
             part.drop()
             raise BrokenTransferError(f"{public_url(location)}: the file has changed on the server")
-        start, total = _response_range(response, location, part, received)
+        start, total = _response_range(response, location, part, received_bytes)
         if start == 0:
             part.drop()
             part.start(response)
@@ -303,18 +303,18 @@ def _receive(
     progress: Callable[[int], None],
 ) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_FOLLOW | BINARY
-    received = start
+    received_bytes = start
     with os.fdopen(os.open(part.path, flags, 0o644), "wb") as target:
         for chunk in response.chunks():
-            received += len(chunk)
-            if received > file.max_packed_bytes:
+            received_bytes += len(chunk)
+            if received_bytes > file.max_packed_bytes:
                 part.drop()
                 raise CatalogueError(
                     f"{public_url(response.url)}: the server sends more than the {file.max_packed_bytes} "
                     "bytes allowed; the download was stopped"
                 )
             target.write(chunk)
-            progress(received)
+            progress(received_bytes)
             if client.stopped.is_set():
                 raise BrokenTransferError(f"{public_url(response.url)}: the download was stopped")
 
@@ -335,8 +335,8 @@ def _verify_received(file: RemoteFile, path: Path, location: str) -> None:
     if file.packed_sha256 is None:
         return
     digest = hashlib.sha256()
-    with path.open("rb") as received:
-        while block := received.read(CHUNK << 4):
+    with path.open("rb") as received_file:
+        while block := received_file.read(CHUNK << 4):
             digest.update(block)
     if digest.hexdigest() != file.packed_sha256:
         raise CatalogueError(

@@ -161,9 +161,9 @@ def language_pairs(model: str) -> list[tuple[str, str]]:
     return [pair for pair in pairs if all(LANGUAGE.fullmatch(code) for code in pair)]
 
 
-def check_file_name(name: str, context: str, reserved: Sequence[str] = RESERVED_NAMES) -> str:
+def check_file_name(name: str, context: str, reserved_names: Sequence[str] = RESERVED_NAMES) -> str:
     """Return a file name after checking that a file can safely be installed under it."""
-    if not FILE_NAME.fullmatch(name) or ".." in name or name.lower() in reserved:
+    if not FILE_NAME.fullmatch(name) or ".." in name or name.lower() in reserved_names:
         raise CatalogueError(
             f"{context}: the file name {quoted(name)} is not permitted; the entry is refused"
         )

@@ -54,18 +54,18 @@ def find_model(name: str | Path | None = None) -> Path:
     if str(name) and folder.is_dir():
         return folder
     if str(name) and folder.exists():
-        endings = formats.files().suffixes
-        if folder.suffix in endings:
+        suffixes = formats.files().suffixes
+        if folder.suffix in suffixes:
             return folder
         raise UnknownModelError(
             f"{folder}: this file is not a model; a model is a folder with {CONFIG}, {WEIGHTS} and "
-            f"{SOURCE}, or a file {' or '.join(endings)}"
+            f"{SOURCE}, or a file {' or '.join(suffixes)}"
         )
     if isinstance(name, str) and (path := _find_installed(name)) is not None:
         return path
     name = PRESENT_NAMES.get(name, name) if isinstance(name, str) else name
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name:
-        return _from_hub(name)
+        return _download_from_hub(name)
     raise UnknownModelError(
         f"{str(name)!r}: no such folder, Hugging Face name (owner/model) or name that `uwaga models` lists; "
         "give a folder written by `uwaga train`, or `bundled` for the model that comes with uwaga"
@@ -80,7 +80,7 @@ def _find_installed(name: str) -> Path | None:
     return find_installed_folder(name) or find_packaged(name)
 
 
-def _from_hub(name: str) -> Path:
+def _download_from_hub(name: str) -> Path:
     try:
         hub = importlib.import_module("huggingface_hub")
     except ImportError:

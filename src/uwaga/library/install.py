@@ -36,7 +36,7 @@ def licence_notice(licence: str) -> str:
 
 def write_card(origin: Origin) -> str:
     """Return the model card of a downloaded model, with front matter."""
-    front = {"license": origin.licence.lower() or "not stated", "language": all_languages(origin)}
+    front_matter = {"license": origin.licence.lower() or "not stated", "language": all_languages(origin)}
     rows = [
         ("licence", origin.licence or "not stated"),
         ("from", " ".join(origin.source_languages)),
@@ -55,7 +55,7 @@ def write_card(origin: Origin) -> str:
     return "\n".join(
         [
             "---",
-            *(f"{key}: {json.dumps(value)}" for key, value in front.items()),
+            *(f"{key}: {json.dumps(value)}" for key, value in front_matter.items()),
             "---",
             f"# {origin.name}",
             "",
@@ -95,7 +95,7 @@ def install(
     environment: Mapping[str, str],
     limits: Limits,
     progress: Progress | None = None,
-    waiting: Callable[[str], None] | None = None,
+    on_wait: Callable[[str], None] | None = None,
 ) -> Path:
     """Download a model into the folder of models, unless the catalogue's version is already installed.
 
@@ -107,7 +107,7 @@ def install(
         environment: environment variables, which may give the folder of models.
         limits: timeouts and retries.
         progress: called whenever bytes have been received, from several threads but never concurrently.
-        waiting: called with a message if another process is downloading the same model.
+        on_wait: called with a message if another process is downloading the same model.
 
     Returns:
         the folder of the model.
@@ -126,7 +126,7 @@ def install(
     try:
         for path in (home / LOCKS_FOLDER, parts):
             path.mkdir(parents=True, exist_ok=True)
-        with file_lock(home / LOCKS_FOLDER / entry.name, _wait_callback(entry.name, waiting)):
+        with file_lock(home / LOCKS_FOLDER / entry.name, _wait_callback(entry.name, on_wait)):
             if not is_current(folder, entry):
                 if folder.exists() and not (folder / ORIGIN_FILE).is_file():
                     raise CatalogueError(
@@ -154,17 +154,17 @@ def is_current(folder: Path, entry: CatalogueEntry) -> bool:
     files = {file.name: file for file in entry.files}
     if origin.version != entry.version or not files.keys() <= origin.files.keys():
         return False
-    for name, installed in origin.files.items():
+    for name, installed_file in origin.files.items():
         file_record = files.get(name)
-        if file_record is not None and file_record.sha256 not in (None, installed.sha256):
+        if file_record is not None and file_record.sha256 not in (None, installed_file.sha256):
             return False
-        if not (folder / name).is_file() or (folder / name).stat().st_size != installed.size:
+        if not (folder / name).is_file() or (folder / name).stat().st_size != installed_file.size:
             return False
     return True
 
 
 def uninstall(
-    name: str, environment: Mapping[str, str], waiting: Callable[[str], None] | None = None
+    name: str, environment: Mapping[str, str], on_wait: Callable[[str], None] | None = None
 ) -> bool:
     """Remove an installed model and its partial downloads; return False if there is nothing to remove.
 
@@ -173,7 +173,7 @@ def uninstall(
     Args:
         name: name of the model.
         environment: environment variables, which may give the folder of models.
-        waiting: called with a message if another process is downloading the model.
+        on_wait: called with a message if another process is downloading the model.
 
     Raises:
         OSError: if the files cannot be removed.
@@ -183,7 +183,7 @@ def uninstall(
     if not folder.is_dir() and not parts.is_dir():
         return False
     (home / LOCKS_FOLDER).mkdir(parents=True, exist_ok=True)
-    with file_lock(home / LOCKS_FOLDER / name, _wait_callback(name, waiting)):
+    with file_lock(home / LOCKS_FOLDER / name, _wait_callback(name, on_wait)):
         if folder.is_dir():
             remove_folder(folder)
         shutil.rmtree(parts, ignore_errors=True)
@@ -191,9 +191,9 @@ def uninstall(
     return True
 
 
-def _wait_callback(name: str, waiting: Callable[[str], None] | None) -> Callable[[], None] | None:
-    """Return a callback that tells ``waiting`` that another process has locked the model."""
-    return waiting and (lambda: waiting(f"another process is installing or removing {name}; waiting for it"))
+def _wait_callback(name: str, on_wait: Callable[[str], None] | None) -> Callable[[], None] | None:
+    """Return a callback that tells ``on_wait`` that another process has locked the model."""
+    return on_wait and (lambda: on_wait(f"another process is installing or removing {name}; waiting for it"))
 
 
 def _check_disk_space(home: Path, entry: CatalogueEntry) -> None:
@@ -229,9 +229,9 @@ def _download(
 
 def _wait(jobs: Mapping[str, Future[ReceivedFile]]) -> None:
     """Wait until all downloads are complete, or until one fails, in which case its error is raised."""
-    finished, _ = wait(jobs.values(), return_when=FIRST_EXCEPTION)
+    finished_jobs, _ = wait(jobs.values(), return_when=FIRST_EXCEPTION)
     for job in jobs.values():
-        if job in finished and (error := job.exception()) is not None:
+        if job in finished_jobs and (error := job.exception()) is not None:
             raise error
 
 
@@ -245,18 +245,22 @@ def _install_files(
     """Unpack the files into the new model folder, and write the model card and ``origin.json``."""
     files = {}
     for file in entry.files:
-        received = downloads[file.name]
+        received_file = downloads[file.name]
         try:
-            size, sha256 = _unpack_and_check(received, staging, file)
+            size, sha256 = _unpack_and_check(received_file, staging, file)
         except CatalogueError:
-            if received.is_download:
-                PartialDownload(received.path, received.location).drop()
-            if not received.resumed:
+            if received_file.is_download:
+                PartialDownload(received_file.path, received_file.location).drop()
+            if not received_file.resumed:
                 raise
             # The resumed part may be from another version: download the file again.
-            received = fetch(client, file, parts / f"{file.name}.part", lambda received, total: None)
-            size, sha256 = _unpack_and_check(received, staging, file)
-        files[file.name] = InstalledFile(size=size, sha256=sha256, location=public_url(received.location))
+            received_file = fetch(
+                client, file, parts / f"{file.name}.part", lambda received_file, total: None
+            )
+            size, sha256 = _unpack_and_check(received_file, staging, file)
+        files[file.name] = InstalledFile(
+            size=size, sha256=sha256, location=public_url(received_file.location)
+        )
     origin = Origin(
         name=entry.name,
         source=entry.source,
@@ -276,10 +280,10 @@ def _install_files(
     (staging / ORIGIN_FILE).write_bytes(to_json(origin.model_dump(mode="json")))
 
 
-def _unpack_and_check(received: ReceivedFile, staging: Path, file: RemoteFile) -> tuple[int, str]:
+def _unpack_and_check(received_file: ReceivedFile, staging: Path, file: RemoteFile) -> tuple[int, str]:
     target = staging / file.name
     target.unlink(missing_ok=True)
-    result = unpack(received.path, target, file)
+    result = unpack(received_file.path, target, file)
     if target.suffix == ".argosmodel":
         from uwaga.checkpoints.formats.argos.package import select_members
         from uwaga.files.zip import open_archive
@@ -290,7 +294,7 @@ def _unpack_and_check(received: ReceivedFile, staging: Path, file: RemoteFile) -
                 package.verify_checksums()
         except UwagaError as error:
             text = str(error).replace(str(target), file.name)
-            raise CatalogueError(f"{text} (from {public_url(received.location)})") from None
+            raise CatalogueError(f"{text} (from {public_url(received_file.location)})") from None
     return result
 
 
@@ -305,9 +309,9 @@ class _TotalProgress:
     def callback(self, file: RemoteFile) -> ByteProgress:
         """Return the progress callback for one of the files."""
 
-        def update(received: int, total: int | None) -> None:
+        def update(received_bytes: int, total: int | None) -> None:
             with self._lock:
-                self._received[file.name] = received
+                self._received[file.name] = received_bytes
                 self._totals[file.name] = total if total is not None else self._totals[file.name]
                 if self._progress is not None:
                     sizes = [size for size in self._totals.values() if size is not None]

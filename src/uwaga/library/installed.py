@@ -157,10 +157,10 @@ class InstalledModel:
         """
         single_pair = all(len(set(map(base_language, codes))) == 1 for codes in self.languages)
         try:
-            installed = Path(self.path).stat().st_mtime
+            install_time = Path(self.path).stat().st_mtime
         except OSError:
-            installed = 0.0
-        return self.kind != "bundled", single_pair, mean_score(self.metrics), self.size, installed
+            install_time = 0.0
+        return self.kind != "bundled", single_pair, mean_score(self.metrics), self.size, install_time
 
     @property
     def licence(self) -> str | None:
@@ -255,14 +255,14 @@ def find_installed(
     def matches(language: str | None, codes: tuple[str, ...]) -> bool:
         return bool(codes) if language is None else any(same_spelling(language, code) for code in codes)
 
-    matching = [
+    matching_models = [
         model
         for model in installed_models((), environment)
         if matches(source, model.languages[0])
         and matches(target, model.languages[1])
         and not model.is_damaged
     ]
-    return sorted(matching, key=lambda model: model.rank, reverse=True)
+    return sorted(matching_models, key=lambda model: model.rank, reverse=True)
 
 
 def path(name: str, environment: Mapping[str, str] = os.environ) -> Path:
@@ -298,14 +298,14 @@ def check_name(name: object) -> None:
         raise CatalogueError(f"{quoted(name)}: the name of a model must be a string, such as 'en-pt'")
 
 
-def model_at(path: Path, installed: Iterable[InstalledModel]) -> InstalledModel:
+def model_at(path: Path, models: Iterable[InstalledModel]) -> InstalledModel:
     """Return the installed model at a path, or a new entry with a description for any other model.
 
     Args:
         path: folder or file of the model, as returned by :func:`uwaga.library.hub.find_model`.
-        installed: the installed models.
+        models: the installed models.
     """
-    model = next((model for model in installed if model.path == str(path)), None)
+    model = next((model for model in models if model.path == str(path)), None)
     return _describe(str(path), "folder", path) if model is None else model
 
 
@@ -439,14 +439,14 @@ def packaged_models(*, describe_all: bool = False) -> Iterator[InstalledModel]:
     Args:
         describe_all: True to also describe models whose origin states their languages.
     """
-    visited: set[Path] = set()
+    visited_paths: set[Path] = set()
     for package_name in sorted({*UNDECLARED_PACKAGES.values(), *_entry_points()}):
         package, folder = _package_folder(package_name)
         if folder is None:
             continue
         for path in _find_models(folder, MAX_PACKAGE_DEPTH):
-            if path not in visited:
-                visited.add(path)
+            if path not in visited_paths:
+                visited_paths.add(path)
                 yield _packaged_model(package, path, describe_all)
 
 

@@ -135,8 +135,12 @@ def write_card(
     """
     _check_text("the name of the model", name)
     front_matter = _front_matter(name, card, overrides, languages)
-    original = card.body.partition(GENERATED_MARKER)[0].strip()
-    text = original if original.startswith("# ") else f"# {name.rpartition('/')[2]}\n\n{original}".strip()
+    original_text = card.body.partition(GENERATED_MARKER)[0].strip()
+    text = (
+        original_text
+        if original_text.startswith("# ")
+        else f"# {name.rpartition('/')[2]}\n\n{original_text}".strip()
+    )
     sections = _generated_sections(name, front_matter, languages, max_tokens)
     values = yaml.safe_dump(front_matter, sort_keys=False, allow_unicode=True)
     return f"---\n{values}---\n\n{text}\n\n{GENERATED_MARKER}\n\n{sections}\n"
@@ -156,9 +160,9 @@ def _front_matter(
     if datasets := list(overrides.datasets) or _name_list(card.front_matter.get("datasets")):
         front_matter["datasets"] = datasets
     base_match = BASE_MODEL_ROW.search(card.text)
-    recorded = card.front_matter.get("base_model") or (base_match and base_match[1])
+    recorded_name = card.front_matter.get("base_model") or (base_match and base_match[1])
     if base := overrides.base_model or (
-        isinstance(recorded, str) and HUB_NAME.fullmatch(recorded) and recorded
+        isinstance(recorded_name, str) and HUB_NAME.fullmatch(recorded_name) and recorded_name
     ):
         front_matter["base_model"] = base
     index = card.front_matter.get("model-index")

@@ -56,8 +56,8 @@ def save_folder(
     text = write_card(name, read_card(model_folder), fields, languages, max_tokens)
     with new_folder(folder) as staging:
         for file in files:
-            with open_regular(file) as old, (staging / file.name).open("wb") as new:
-                shutil.copyfileobj(old, new, 1 << 20)
+            with open_regular(file) as old_file, (staging / file.name).open("wb") as new_file:
+                shutil.copyfileobj(old_file, new_file, 1 << 20)
             sync(staging / file.name)
         (staging / README).write_text(text, encoding="utf-8", newline="\n")
         sync(staging / README)

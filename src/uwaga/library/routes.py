@@ -82,7 +82,7 @@ class LanguageGraph(Generic[M]):
         for model in models:
             if model.is_damaged or not all(model.languages):
                 continue
-            edges = _ModelEdges(model, *map(_by_base_language, model.languages))
+            edges = _ModelEdges(model, *map(_group_by_base_language, model.languages))
             for base in edges.sources:
                 self._edges.setdefault(base, []).append(edges)
 
@@ -119,24 +119,24 @@ class LanguageGraph(Generic[M]):
     def _shortest(self, source: str, target: str) -> Route[M] | None:
         """Return the best of the shortest routes, found by breadth-first search, or None if there is none."""
         routes: dict[str, Route[M]] = {source: ()}
-        visited = {base_language(source)}
+        visited_languages = {base_language(source)}
         for _ in range(MAX_MODELS):
             complete = [
                 (*route, step) for code, route in routes.items() for step in self._steps(code, target)
             ]
             if complete:
                 return max(complete, key=_route_rank)
-            longer: dict[str, Route[M]] = {}
+            longer_routes: dict[str, Route[M]] = {}
             for code, route in routes.items():
                 for step in self._steps(code):
-                    extended = (*route, step)
-                    if base_language(step.target) in visited:
+                    extended_route = (*route, step)
+                    if base_language(step.target) in visited_languages:
                         continue
-                    best = longer.get(step.target)
-                    if best is None or _route_rank(extended) > _route_rank(best):
-                        longer[step.target] = extended
-            routes = longer
-            visited |= set(map(base_language, routes))
+                    best_route = longer_routes.get(step.target)
+                    if best_route is None or _route_rank(extended_route) > _route_rank(best_route):
+                        longer_routes[step.target] = extended_route
+            routes = longer_routes
+            visited_languages |= set(map(base_language, routes))
         return None
 
     def _steps(self, source: str, target: str | None = None) -> Iterator[RouteStep[M]]:
@@ -146,8 +146,8 @@ class LanguageGraph(Generic[M]):
         for edges in self._edges.get(start, ()):
             if target is None:
                 targets = [code for codes in edges.targets.values() for code in codes]
-            elif end in edges.targets and (selected := _select_code(target, edges.targets[end])):
-                targets = [selected]
+            elif end in edges.targets and (selected_code := _select_code(target, edges.targets[end])):
+                targets = [selected_code]
             else:
                 continue
             code = _select_code(source, edges.sources[start])
@@ -155,11 +155,11 @@ class LanguageGraph(Generic[M]):
                 yield from (RouteStep(edges.model, code, other) for other in targets if other != code)
 
 
-def _by_base_language(codes: Codes) -> dict[str, list[str]]:
-    grouped: dict[str, list[str]] = {}
+def _group_by_base_language(codes: Codes) -> dict[str, list[str]]:
+    codes_by_base: dict[str, list[str]] = {}
     for code in codes:
-        grouped.setdefault(base_language(code), []).append(code)
-    return grouped
+        codes_by_base.setdefault(base_language(code), []).append(code)
+    return codes_by_base
 
 
 def _select_code(language: str, codes: list[str]) -> str | None:

@@ -27,19 +27,21 @@ def read_argos(query: Query) -> Listing:
     with HttpClient(query.limits) as client:
         content = read_document(client, context, MAX_INDEX_BYTES)
     context = public_url(context)
-    newest: dict[str, CatalogueEntry] = {}
+    newest_entries: dict[str, CatalogueEntry] = {}
     problems = []
-    for number, values in enumerate(as_list(parse_json(content, context), context)):
+    for index, values in enumerate(as_list(parse_json(content, context), context)):
         try:
-            entry = _entry(Fields(values, f"{context}: package {number + 1}"), base)
+            entry = _entry(Fields(values, f"{context}: package {index + 1}"), base)
         except CatalogueError as error:
             problems.append(str(error))
             continue
         if entry is None:
             continue
-        if entry.name not in newest or _version_key(entry.version) > _version_key(newest[entry.name].version):
-            newest[entry.name] = entry
-    return Listing(tuple(newest.values()), tuple(problems))
+        if entry.name not in newest_entries or _version_key(entry.version) > _version_key(
+            newest_entries[entry.name].version
+        ):
+            newest_entries[entry.name] = entry
+    return Listing(tuple(newest_entries.values()), tuple(problems))
 
 
 def _entry(values: Fields, base: str) -> CatalogueEntry | None:

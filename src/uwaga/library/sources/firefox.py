@@ -63,8 +63,8 @@ def read_firefox(query: Query) -> Listing:
     entries: dict[str, CatalogueEntry] = {}
     problems = []
     for pair, models in catalogue.fields("models").items():
-        for number, values in enumerate(as_list(models, f"{context}: {quoted(pair)}")):
-            entry_context = f"{context}: {quoted(pair)}, model {number + 1}"
+        for index, values in enumerate(as_list(models, f"{context}: {quoted(pair)}")):
+            entry_context = f"{context}: {quoted(pair)}, model {index + 1}"
             try:
                 entry = _entry(Fields(values, entry_context), pair, base)
                 if entry.name in entries:
@@ -216,24 +216,26 @@ def read_records(query: Query) -> Listing:
     models: dict[ModelKey, dict[str, Fields]] = defaultdict(dict)
     problems: list[str] = []
     records = Fields(parse_json(content, context), context).entries("data")
-    for number, values in enumerate(records):
+    for index, values in enumerate(records):
         try:
-            record = Fields(values, f"{context}: record {number + 1}")
+            record = Fields(values, f"{context}: record {index + 1}")
             kind = record.text("fileType", "")
             if kind in RECORD_KINDS:
                 _add_record(models, record, kind)
         except CatalogueError as error:
             problems.append(str(error))
-    newest: dict[str, CatalogueEntry] = {}
+    newest_entries: dict[str, CatalogueEntry] = {}
     for key, files in models.items():
         try:
             entry = _record_entry(key, files, base or ATTACHMENTS_ADDRESS)
         except CatalogueError as error:
             problems.append(str(error))
             continue
-        if entry.name not in newest or _version_key(entry.version) > _version_key(newest[entry.name].version):
-            newest[entry.name] = entry
-    return Listing(tuple(newest.values()), tuple(problems))
+        if entry.name not in newest_entries or _version_key(entry.version) > _version_key(
+            newest_entries[entry.name].version
+        ):
+            newest_entries[entry.name] = entry
+    return Listing(tuple(newest_entries.values()), tuple(problems))
 
 
 def _add_record(models: Mapping[ModelKey, dict[str, Fields]], record: Fields, kind: str) -> None:

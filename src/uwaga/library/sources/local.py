@@ -111,21 +111,21 @@ def _files(folder: Path, origin: Origin) -> list[RemoteFile]:
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.name == ORIGIN_FILE or not path.is_file():
             continue
-        recorded = origin.files.get(path.name)
-        size = recorded.size if recorded else path.stat().st_size
+        recorded_file = origin.files.get(path.name)
+        size = recorded_file.size if recorded_file else path.stat().st_size
         name = check_file_name(path.name, str(folder), (ORIGIN_FILE,))
         files.append(
             RemoteFile(
                 name,
                 (str(path),),
                 size=size,
-                sha256=recorded.sha256 if recorded else None,
+                sha256=recorded_file.sha256 if recorded_file else None,
                 default_limit=size,
             )
         )
-    missing = sorted(origin.files.keys() - {file.name for file in files})
-    if missing:
-        raise CatalogueError(f"{folder}: {missing[0]} is missing; copy the whole folder again")
+    missing_names = sorted(origin.files.keys() - {file.name for file in files})
+    if missing_names:
+        raise CatalogueError(f"{folder}: {missing_names[0]} is missing; copy the whole folder again")
     return files
 
 
