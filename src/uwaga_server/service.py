@@ -279,7 +279,7 @@ class Service:
                 return work(route[0].model.name, source.code, target, translator)
 
             with as_api_error():
-                return await loaded.call(inspect_model, client=client, deadline=deadline, long=True)
+                return await loaded_model.call(inspect_model, client=client, deadline=deadline, is_long=True)
 
     async def detect(self, text: str) -> list[DetectedLanguage]:
         """Return a list with the language of a text, which is one of the supported languages.

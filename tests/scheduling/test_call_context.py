@@ -17,12 +17,12 @@ def test_long_calls_wait_for_each_other_and_short_calls_do_not():
     order, entered = [], threading.Event()
 
     def second_call():
-        with CallContext(long=True).active():
+        with CallContext(is_long=True).active():
             order.append("second")
             entered.set()
 
     thread = threading.Thread(target=second_call)
-    with CallContext(long=True).active():
+    with CallContext(is_long=True).active():
         thread.start()
         with CallContext().active():
             order.append("short")
@@ -33,15 +33,19 @@ def test_long_calls_wait_for_each_other_and_short_calls_do_not():
 
 
 def test_blocked_call_lets_other_long_calls_run():
-    first = CallContext(long=True)
-    with first.active(), first.waiting(), CallContext(long=True).active():
+    first = CallContext(is_long=True)
+    with first.active(), first.waiting(), CallContext(is_long=True).active():
         pass
 
 
 def test_deadline_that_passes_while_waiting_raises_an_error():
-    with CallContext(long=True).active(), pytest.raises(DeadlineError), CallContext("", 0.0, True).active():
+    with (
+        CallContext(is_long=True).active(),
+        pytest.raises(DeadlineError),
+        CallContext("", 0.0, True).active(),
+    ):
         pass
-    with CallContext(long=True).active():
+    with CallContext(is_long=True).active():
         pass
 
 

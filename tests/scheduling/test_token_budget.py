@@ -173,7 +173,7 @@ def test_later_sentences_do_not_overtake_a_large_sentence() -> None:
 
 
 def test_concurrent_searches_all_enter_and_release_their_tokens() -> None:
-    budget, lock = TokenBudget(max_tokens=50, reserved=10), threading.Lock()
+    budget, lock = TokenBudget(max_tokens=50, reserved_tokens=10), threading.Lock()
     entered = [0] * 16
 
     def work(number: int) -> None:

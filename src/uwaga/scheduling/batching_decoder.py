@@ -65,18 +65,18 @@ class BatchingDecoder:
     on the model itself.
 
     Args:
-        shared: the batch of the model.
+        model_batch: the batch of the model.
         context: the context of the call, checked during waits.
         decoder: the model, or its variant that caches encoded sources
             (:attr:`uwaga.decoder.Decoder.recording`); None for the model of the batch.
 
     Attributes:
-        shared: the batch of the model.
+        model_batch: the batch of the model.
     """
 
-    def __init__(self, shared: ModelBatch, context: CallContext, decoder: Decoder | None = None) -> None:
-        self.shared, self._context = shared, context
-        self._decoder = shared.decoder if decoder is None else decoder
+    def __init__(self, model_batch: ModelBatch, context: CallContext, decoder: Decoder | None = None) -> None:
+        self.shared, self._context = model_batch, context
+        self._decoder = model_batch.decoder if decoder is None else decoder
         self.symbols, self.vocabulary = self._decoder.symbols, self._decoder.vocabulary
         self.max_source, self.max_target = self._decoder.max_source, self._decoder.max_target
         self.shared_positions = shared_positions(self._decoder)
@@ -139,10 +139,10 @@ class BatchingDecoder:
     def start(self, memory: Memory, beams: int) -> State:
         """See :meth:`uwaga.decoder.Decoder.start`."""
         assert isinstance(memory, UnencodedSentences)
-        encoded, attach = self._decoder.encode(memory.sources), with_datastores(self._decoder)
+        memory_batch, attach = self._decoder.encode(memory.sources), with_datastores(self._decoder)
         if attach is not None and any(memory.datastores):
-            encoded = attach(encoded, memory.datastores)
-        return self._decoder.start(encoded, beams)
+            memory_batch = attach(memory_batch, memory.datastores)
+        return self._decoder.start(memory_batch, beams)
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
         """See :meth:`uwaga.decoder.Decoder.step`."""
@@ -157,10 +157,10 @@ class BatchingBeamSearch:
     deadline, or when this object is freed.
     """
 
-    def __init__(self, shared: ModelBatch, context: CallContext, rules: BeamRules) -> None:
-        self._ticket = shared.running_batch().ticket(rules)
-        self._waiting = shared.waiting
-        self._budget, self._context, self._rules = shared.budget, context, rules
+    def __init__(self, model_batch: ModelBatch, context: CallContext, rules: BeamRules) -> None:
+        self._ticket = model_batch.running_batch().ticket(rules)
+        self._waiting = model_batch.waiting
+        self._budget, self._context, self._rules = model_batch.budget, context, rules
         weak_self = weakref.ref(self)  # callbacks must not keep an abandoned search alive
         self._lease = SearchLease(
             context.client, lambda count: None if (search := weak_self()) is None else search.admit(count)
@@ -204,8 +204,8 @@ class BatchingBeamSearch:
             with self._context.waiting():
                 while self._running:
                     self._raise_errors()
-                    remaining = self._context.remaining
-                    self._wait(seconds if remaining is None else min(seconds, remaining))
+                    remaining_seconds = self._context.remaining
+                    self._wait(seconds if remaining_seconds is None else min(seconds, remaining_seconds))
                     if self._unfinished_tokens <= tokens and (
                         not self._rules.streams or self._has_progressed
                     ):
@@ -220,8 +220,8 @@ class BatchingBeamSearch:
 
     def decided(self) -> list[DecidedToken]:
         """See :meth:`uwaga.decoder.BeamSearch.decided`."""
-        decided, self._decided = self._decided, []
-        return decided
+        decided_tokens, self._decided = self._decided, []
+        return decided_tokens
 
     def close(self) -> None:
         """Leave the batch."""
@@ -241,19 +241,19 @@ class BatchingBeamSearch:
     def _wait(self, seconds: float) -> None:
         self._waiting.add(threading.get_ident())
         try:
-            finished, decided = self._ticket.collect(seconds)
+            finished_targets, decided_tokens = self._ticket.collect(seconds)
         finally:
             self._waiting.discard(threading.get_ident())
-        self._has_progressed = bool(finished or decided)
-        self._decided += decided
-        for index, result in finished:
+        self._has_progressed = bool(finished_targets or decided_tokens)
+        self._decided += decided_tokens
+        for index, result in finished_targets:
             self._results[index] = result
             self._unfinished_tokens -= self._sizes[index]
-        self._running -= len(finished)
-        if finished:
-            self._context.add_finished(len(finished))
+        self._running -= len(finished_targets)
+        if finished_targets:
+            self._context.add_finished(len(finished_targets))
             self._budget.release(
-                self._lease, [self._sizes[index] * self._rules.beams for index, _ in finished]
+                self._lease, [self._sizes[index] * self._rules.beams for index, _ in finished_targets]
             )
 
     def admit(self, count: int) -> None:

@@ -22,7 +22,7 @@ class CallContext:
     Args:
         client: any name; the time of a model is shared fairly between clients.
         seconds: time limit; None for no limit.
-        long: whether the call has long texts, which only one call at a time may process in Python; see
+        is_long: whether the call has long texts, which only one call at a time may process in Python; see
             :meth:`active`.
         progress: function that is called, in the thread of the call, with the number of translated sentences
             and the number of sentences known so far, which may grow.
@@ -35,13 +35,13 @@ class CallContext:
         self,
         client: str = "",
         seconds: float | None = None,
-        long: bool = False,
+        is_long: bool = False,
         progress: Progress | None = None,
     ) -> None:
         self.client, self.seconds = client, seconds
         self._progress, self._finished, self._expected = progress, 0, 0
         self.deadline = None if seconds is None else time.monotonic() + seconds
-        self._long, self._holder = long, 0
+        self._long, self._holder = is_long, 0
         self._lock = threading.Lock()
         self._cancelled = ""
         self._callbacks: list[Callable[[], None]] = []

@@ -90,18 +90,18 @@ class DynamicBatch:
         with self._condition:
             self._condition.wait_for(lambda: self._waiting or self._closed)
             batch: list[PendingSentence] = []
-            remaining, used = [], 0
+            remaining_sentences, used_tokens = [], 0
             for pending in self._waiting:
                 size = len(pending.sentence.source) * pending.ticket.rules.beams
                 can_add = not batch or (
-                    pending.ticket.key == batch[0].ticket.key and used + size <= self._max_tokens
+                    pending.ticket.key == batch[0].ticket.key and used_tokens + size <= self._max_tokens
                 )
                 if can_add:
                     batch.append(pending)
-                    used += size
+                    used_tokens += size
                 else:
-                    remaining.append(pending)
-            self._waiting = remaining
+                    remaining_sentences.append(pending)
+            self._waiting = remaining_sentences
             # Decoders require the longest first.
             return sorted(batch, key=lambda pending: -len(pending.sentence.source))
 
@@ -146,8 +146,8 @@ class DynamicBatch:
 class DynamicTicket:
     """See :class:`uwaga.decoder.BatchTicket`."""
 
-    def __init__(self, batch: DynamicBatch, rules: BeamRules, changed: threading.Condition) -> None:
-        self._batch, self._condition = batch, changed
+    def __init__(self, batch: DynamicBatch, rules: BeamRules, condition: threading.Condition) -> None:
+        self._batch, self._condition = batch, condition
         self.rules, self.closed = rules, False
         self.key = rules.key
         self._submitted = 0

@@ -111,7 +111,7 @@ def _serve(batch: RunningBatch, nice: int) -> None:
     batch.serve()
 
 
-def _close(batch: RunningBatch, thread: threading.Thread, process: int, waiting: set[int]) -> None:
+def _close(batch: RunningBatch, thread: threading.Thread, process: int, waiting_threads: set[int]) -> None:
     """Close a batch, and wait until the threads that were waiting in the batch have returned."""
     if process != os.getpid():
         _abandoned.append(batch)
@@ -120,5 +120,5 @@ def _close(batch: RunningBatch, thread: threading.Thread, process: int, waiting:
     if thread is not threading.current_thread():
         thread.join()
     deadline = time.monotonic() + CLOSE_SECONDS
-    while waiting - {threading.get_ident()} and time.monotonic() < deadline:
+    while waiting_threads - {threading.get_ident()} and time.monotonic() < deadline:
         time.sleep(0.001)

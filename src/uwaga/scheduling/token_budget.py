@@ -59,7 +59,7 @@ class TokenBudget:
 
     Args:
         max_tokens: maximum tokens of a search.
-        reserved: additional tokens for other searches.
+        reserved_tokens: additional tokens for other searches.
         share: limit for long searches, as a share of the tokens of short searches.
         clock: function that returns the time in seconds.
     """
@@ -67,11 +67,11 @@ class TokenBudget:
     def __init__(
         self,
         max_tokens: int = MAX_TOKENS,
-        reserved: int = RESERVED_TOKENS,
+        reserved_tokens: int = RESERVED_TOKENS,
         share: float = LONG_SHARE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._max_tokens, self._reserved, self._share, self._clock = max_tokens, reserved, share, clock
+        self._max_tokens, self._reserved, self._share, self._clock = max_tokens, reserved_tokens, share, clock
         self._short = self._long = 0  # tokens of short searches, and of long ones
         self._recent = 0  # maximum tokens of short searches in this period
         self._previous, self._period = 0, clock()  # the same for the previous period; start of this one

@@ -245,7 +245,7 @@ class AsyncTranslator:
             work,
             client=client,
             deadline=deadline,
-            long=characters >= MIN_LONG_CHARACTERS,
+            is_long=characters >= MIN_LONG_CHARACTERS,
             progress=progress,
         )
 
@@ -298,7 +298,9 @@ class AsyncTranslator:
                     return bool(end.value)
 
         task = asyncio.ensure_future(
-            self.call(work, client=client, deadline=deadline, long=len(request.text) >= MIN_LONG_CHARACTERS)
+            self.call(
+                work, client=client, deadline=deadline, is_long=len(request.text) >= MIN_LONG_CHARACTERS
+            )
         )
         pieces.close_after(task)
         try:
@@ -315,7 +317,7 @@ class AsyncTranslator:
         *args: *Arguments,
         client: str = "",
         deadline: float | None = None,
-        long: bool = False,
+        is_long: bool = False,
         progress: Progress | None = None,
     ) -> Value:
         """Call a function in a thread, with a translator whose searches belong to this request.
@@ -328,7 +330,7 @@ class AsyncTranslator:
             *args: further arguments.
             client: the name of the client.
             deadline: seconds until the result is due.
-            long: whether the call has long texts; such calls take turns, except while they wait for the
+            is_long: whether the call has long texts; such calls take turns, except while they wait for the
                 model.
             progress: function that is called, in another thread, with the number of sentences that the model
                 has translated and the number of sentences known so far.
@@ -340,7 +342,7 @@ class AsyncTranslator:
         """
         if self._closed:
             raise CancelledRequestError("the translator was closed")
-        request = CallContext(client, deadline, long, progress)
+        request = CallContext(client, deadline, is_long, progress)
         future: Future[Value] = Future()
         start = time.monotonic()
         job = partial(self._work, request, future, start, lambda translator: function(translator, *args))
