@@ -300,10 +300,10 @@ def test_held_out_pairs_are_not_used_for_learning(corpus):
     for limit, sentences in ((20, 100), (1, 1000), (1000, 1000)):
         corpus_read = read_corpus(*train, sentences, limit)
         expected = PAIRS[: sentences + limit]
-        assert len(corpus_read.heldout) == min(limit, len(expected) // 10)
-        assert sorted(corpus_read.training + corpus_read.heldout) == sorted(expected)
+        assert len(corpus_read.held_out_pairs) == min(limit, len(expected) // 10)
+        assert sorted(corpus_read.training + corpus_read.held_out_pairs) == sorted(expected)
     corpus_read = read_corpus(*train, 50, dev=dev)
-    assert (corpus_read.training, corpus_read.heldout) == (PAIRS[:50], HELD_OUT)
+    assert (corpus_read.training, corpus_read.held_out_pairs) == (PAIRS[:50], HELD_OUT)
 
 
 def test_failed_shortlist_commands_leave_no_files(corpus):

@@ -80,12 +80,16 @@ def shortlist(
     corpus = read_corpus(source, target, sentences, held_out, _dev_files(dev_source, dev_target))
     translator = Translator.load(model, **vars(replace(load, device="cpu")))
     with count_meter(len(corpus.training), "reading") as advance:
-        learned = learn_shortlist(translator, corpus.training, frequent, per_word, advance)
-    write_shortlist(output, learned.shortlist, translator.source, translator.target, learned.pairs)
-    typer.echo(f"{output}: {learned.summary()}")
+        shortlist = learn_shortlist(translator, corpus.training, frequent, per_word, advance)
+    write_shortlist(output, shortlist.shortlist, translator.source, translator.target, shortlist.pairs)
+    typer.echo(f"{output}: {shortlist.summary()}")
     kind = "held-out" if dev_source is None else "dev"
-    typer.echo(f"evaluating on {len(corpus.heldout):,} {kind} pairs ...", err=True)
-    _print(evaluate_shortlist(translator, learned.shortlist, corpus.heldout, translator.options(beam=beam)))
+    typer.echo(f"evaluating on {len(corpus.held_out_pairs):,} {kind} pairs ...", err=True)
+    _print(
+        evaluate_shortlist(
+            translator, shortlist.shortlist, corpus.held_out_pairs, translator.options(beam=beam)
+        )
+    )
 
 
 def _dev_files(source: Path | None, target: Path | None) -> tuple[Path, Path] | None:
@@ -98,16 +102,16 @@ def _dev_files(source: Path | None, target: Path | None) -> tuple[Path, Path] | 
 
 def _print(trial: ShortlistTrial) -> None:
     """Print BLEU and speed with and without the shortlist, and the size and coverage of the lists."""
-    full, short = trial.bleu()
+    full_score, shortlist_score = trial.bleu()
     typer.echo(f"{'':17}{'BLEU':>6}{'tokens/s':>10}")
-    typer.echo(f"{'whole vocabulary':<17}{full.value:6.2f}{trial.full.speed:10.0f}")
-    typer.echo(f"{'shortlist':<17}{short.value:6.2f}{trial.shortlisted.speed:10.0f}")
+    typer.echo(f"{'whole vocabulary':<17}{full_score.value:6.2f}{trial.full.speed:10.0f}")
+    typer.echo(f"{'shortlist':<17}{shortlist_score.value:6.2f}{trial.shortlisted.speed:10.0f}")
     typer.echo(
-        f"loss {full.value - short.value:.2f} BLEU, {trial.speed_up:.2f} times the speed; "
+        f"loss {full_score.value - shortlist_score.value:.2f} BLEU, {trial.speedup:.2f} times the speed; "
         f"{trial.equal_count:,} of {len(trial.references):,} translations identical"
     )
     typer.echo(
         f"mean list: {trial.size:.0f} of {trial.vocabulary:,} tokens, with {100 * trial.coverage:.1f}% of "
         "the tokens of the references"
     )
-    typer.echo(full.signature)
+    typer.echo(full_score.signature)

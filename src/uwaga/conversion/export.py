@@ -97,6 +97,6 @@ def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> 
     if not can_rewrite(checkpoint):
         write_quantised(out, checkpoint, pack_weights(checkpoint, "int8"), card)
         return MergeResult(location, quantised=True)
-    half = all(weights.format(name) == "F16" for name in weights.names())
-    rewrite(checkpoint, out, weights.read, card, half)
+    half_precision = all(weights.format(name) == "F16" for name in weights.names())
+    rewrite(checkpoint, out, weights.read, card, half_precision)
     return MergeResult(location, quantised=False)

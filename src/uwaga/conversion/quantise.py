@@ -81,36 +81,45 @@ class Agreement:
 
 
 def measure_agreement(
-    exact: NativeModel, quantised: NativeModel, sources: Sequence[Sequence[int]], first: int | None = None
+    exact_model: NativeModel,
+    quantised_model: NativeModel,
+    sources: Sequence[Sequence[int]],
+    first: int | None = None,
 ) -> Agreement:
     """Measure the agreement between two engines of a model.
 
     Args:
-        exact: the engine in float32.
-        quantised: the engine in int8 or int4.
+        exact_model: the engine in float32.
+        quantised_model: the engine in int8 or int4.
         sources: token ids of the sources, with end symbols. A decoder-only model continues them as prompts.
         first: id of the token that every translation must begin with, None if there is none.
     """
-    max_length = None if exact.max_target else 256
+    max_length = None if exact_model.max_target else 256
     options = SearchOptions(beam=1, max_length=max_length, batch_tokens=BATCH_TOKENS, first=first)
-    continues = isinstance(exact.settings, DecoderOnlySettings)
-    if continues and exact.max_source is not None:
-        limit = exact.max_source - max(map(len, sources)) + 1  # the last generated token needs no position
+    continues = isinstance(exact_model.settings, DecoderOnlySettings)
+    if continues and exact_model.max_source is not None:
+        limit = (
+            exact_model.max_source - max(map(len, sources)) + 1
+        )  # the last generated token needs no position
         options = options.changed({"max_length": min(CONTINUATION_TOKENS, limit), "max_ratio": math.inf})
     sentences = list(map(SearchInput, sources))
     results = [
-        [hypothesis for [hypothesis] in search(model, sentences, options)] for model in (exact, quantised)
+        [hypothesis for [hypothesis] in search(model, sentences, options)]
+        for model in (exact_model, quantised_model)
     ]
     pairs = [(left.tokens, right.tokens) for left, right in zip(*results, strict=True)]
     agreeing_tokens = sum(_common_prefix_length(left, right) for left, right in pairs)
-    scored = [
+    scored_texts = [
         TokenPair(
             source,
-            hypothesis.tokens if hypothesis.truncated else (*hypothesis.tokens, exact.symbols.end),
+            hypothesis.tokens if hypothesis.truncated else (*hypothesis.tokens, exact_model.symbols.end),
         )
         for source, hypothesis in zip(sources, results[0], strict=True)
     ]
-    scores = [score_in_batches(step_scorer(model), scored, BATCH_TOKENS) for model in (exact, quantised)]
+    scores = [
+        score_in_batches(step_scorer(model), scored_texts, BATCH_TOKENS)
+        for model in (exact_model, quantised_model)
+    ]
     differences = [
         np.asarray(left) - np.asarray(right) for left, right in zip(scores[0], scores[1], strict=True)
     ]
@@ -189,9 +198,9 @@ def bundled_sentences() -> dict[str, tuple[str, ...]]:
     for line in (Path(__file__).parent / "sentences.txt").read_text(encoding="utf-8").splitlines():
         heading = HEADING.fullmatch(line)
         if heading:
-            current = sentences.setdefault(heading[1], [])
+            current_sentences = sentences.setdefault(heading[1], [])
         else:
-            current.append(line)
+            current_sentences.append(line)
     return {code: tuple(lines) for code, lines in sentences.items()}
 
 
@@ -247,8 +256,8 @@ def select_direction(checkpoint: Checkpoint) -> Checkpoint:
 def nearest_language(tokeniser: Subwords) -> str | None:
     """Return the language that a tokeniser splits into the longest pieces, None if all pieces are short."""
     letters = {code: _letters_per_piece(tokeniser, lines) for code, lines in bundled_sentences().items()}
-    best = max(letters, key=letters.__getitem__)
-    return best if letters[best] >= MIN_LETTERS_PER_PIECE else None
+    best_language = max(letters, key=letters.__getitem__)
+    return best_language if letters[best_language] >= MIN_LETTERS_PER_PIECE else None
 
 
 def _letters_per_piece(tokeniser: Subwords, lines: Sequence[str]) -> float:
@@ -340,22 +349,24 @@ def quantise(
     if not check:
         write_quantised(out, checkpoint, packed, card)
         return None
-    exact = to_engine(pair_checkpoint, "float32", threads=1)
-    quantised = to_engine(pair_checkpoint, precision, threads=1, packed=packed)
+    exact_model = to_engine(pair_checkpoint, "float32", threads=1)
+    quantised_model = to_engine(pair_checkpoint, precision, threads=1, packed=packed)
     if sample is None:
-        sources, description = default_sources(pair_checkpoint, exact)
+        sources, description = default_sources(pair_checkpoint, exact_model)
     elif pair_checkpoint is not checkpoint:
         raise SettingsError(
             "--sample cannot be used for a multilingual model, which is always compared on the sentences "
             "that come with uwaga"
         )
     else:
-        sources, description = comparison_sources(sample, checkpoint.source, exact), "sentences"
+        sources, description = comparison_sources(sample, checkpoint.source, exact_model), "sentences"
     score_stats = (
-        checkpoint.score_stats if sample is None else measure_score_stats(checkpoint, quantised, sources)
+        checkpoint.score_stats
+        if sample is None
+        else measure_score_stats(checkpoint, quantised_model, sources)
     )
     write_quantised(out, replace(checkpoint, score_stats=score_stats), packed, card)
-    agreement = measure_agreement(exact, quantised, sources, pair_checkpoint.decoding.first)
+    agreement = measure_agreement(exact_model, quantised_model, sources, pair_checkpoint.decoding.first)
     return replace(agreement, measured_on=description)
 
 
@@ -373,5 +384,5 @@ def measure_score_stats(
     if checkpoint.task != "translate":
         return None
     options = checkpoint.decoding.changed({"sample": False, "nbest": 1})
-    hypotheses = [best for [best, *_] in search(model, list(map(SearchInput, sources)), options)]
+    hypotheses = [hypothesis for [hypothesis, *_] in search(model, list(map(SearchInput, sources)), options)]
     return summarise_scores(hypotheses) or checkpoint.score_stats

@@ -92,27 +92,27 @@ def learn_shortlist(
     if frequent < 1 or per_word < 1:
         raise SettingsError("frequent and per-word must be at least 1")
     statistics = _TokenStatistics(model.vocabulary)
-    used = processed = 0
-    remaining = iter(pairs)
-    while chunk := list(islice(remaining, CHUNK_PAIRS)):
-        usable = usable_pairs(translator, chunk)
-        for indices in length_batches([max(map(len, pair)) for pair in usable], 1, BATCH_TOKENS):
-            statistics.add(model, [usable[index] for index in indices], translator.decoding.start)
-        used += len(usable)
-        processed += len(chunk)
-        on_pairs(processed)
-    if not used:
+    used_count = processed_count = 0
+    remaining_pairs = iter(pairs)
+    while chunk := list(islice(remaining_pairs, CHUNK_PAIRS)):
+        token_pairs = usable_pairs(translator, chunk)
+        for indices in length_batches([max(map(len, pair)) for pair in token_pairs], 1, BATCH_TOKENS):
+            statistics.add(model, [token_pairs[index] for index in indices], translator.decoding.start)
+        used_count += len(token_pairs)
+        processed_count += len(chunk)
+        on_pairs(processed_count)
+    if not used_count:
         raise DataError("the corpus has no usable pair; all pairs are empty or too long for the model")
-    common = statistics.frequent(frequent, (model.symbols.end, model.symbols.unknown))
+    common_tokens = statistics.frequent(frequent, (model.symbols.end, model.symbols.unknown))
     keys = np.union1d(
-        statistics.most_likely_targets(per_word, common), _copy_keys(translator, model)
+        statistics.most_likely_targets(per_word, common_tokens), _copy_keys(translator, model)
     )  # in ascending order
     source_ids, target_ids = np.divmod(keys, model.vocabulary)
     first = np.searchsorted(source_ids, np.arange(model.source_vocabulary + 1))
     shortlist = Shortlist(
-        common.astype(np.int32), first.astype(np.int32), target_ids.astype(np.int32), model.vocabulary
+        common_tokens.astype(np.int32), first.astype(np.int32), target_ids.astype(np.int32), model.vocabulary
     )
-    return LearnedShortlist(shortlist, used, processed - used)
+    return LearnedShortlist(shortlist, used_count, processed_count - used_count)
 
 
 class _TokenStatistics:
@@ -138,13 +138,13 @@ class _TokenStatistics:
         order = np.argsort(-self._frequencies, kind="stable")[:count]
         return np.union1d(order[self._frequencies[order] > 0], np.array(required, dtype=np.int64))
 
-    def most_likely_targets(self, count: int, common: Ids) -> Ids:
+    def most_likely_targets(self, count: int, common_tokens: Ids) -> Ids:
         """Return keys for the ``count`` most likely target tokens of each source token, in increasing order.
 
         A key represents a source and a target token. Common target tokens are excluded.
         """
         self._merge()
-        is_uncommon = ~np.isin(self._keys % self._target_vocabulary, common)
+        is_uncommon = ~np.isin(self._keys % self._target_vocabulary, common_tokens)
         keys, weights = self._keys[is_uncommon], self._weights[is_uncommon]
         sources = keys // self._target_vocabulary
         order = np.lexsort((keys, -weights, sources))  # by source token, the heaviest first
@@ -154,8 +154,8 @@ class _TokenStatistics:
     def _merge(self) -> None:
         keys = np.concatenate([self._keys, *(new_keys for new_keys, _ in self._new)])
         weights = np.concatenate([self._weights, *(new_weights for _, new_weights in self._new)])
-        self._keys, inverse = np.unique(keys, return_inverse=True)
-        self._weights = np.bincount(inverse, weights, len(self._keys)).astype(np.float64)
+        self._keys, inverse_indices = np.unique(keys, return_inverse=True)
+        self._weights = np.bincount(inverse_indices, weights, len(self._keys)).astype(np.float64)
         self._new = []
 
 
@@ -167,25 +167,25 @@ def _attention_weights(
     tokens = np.zeros((len(sentences), lengths.max()), dtype=np.int64)  # (pairs, source)
     for row, pair in enumerate(sentences):
         tokens[row, : lengths[row]] = pair.source
-    ignored = np.arange(tokens.shape[1]) >= (lengths - 1)[:, None]  # (pairs, source): the end, and padding
+    is_ignored = np.arange(tokens.shape[1]) >= (lengths - 1)[:, None]  # (pairs, source): the end, and padding
     for step in forced_steps(model, sentences, start, attention=True):
         assert step.attention is not None
         weights, pairs = step.attention, step.indices  # (running, source), (running,)
         width = weights.shape[1]
-        selected = (weights * lengths[pairs, None] >= 1.0) & ~ignored[pairs, :width]
-        rows, columns = np.nonzero(selected)
+        is_selected = (weights * lengths[pairs, None] >= 1.0) & ~is_ignored[pairs, :width]
+        rows, columns = np.nonzero(is_selected)
         keys = tokens[pairs[rows], columns] * model.vocabulary + step.tokens[rows]
         yield keys, weights[rows, columns].astype(np.float64)
 
 
 def usable_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[TokenPair]:
     """Return the token ids of the pairs whose texts are neither empty nor too long for the model."""
-    usable: list[TokenPair] = []
+    token_pairs: list[TokenPair] = []
     for pair in pairs:
         if pair[0].strip() and pair[1].strip():
             with suppress(TextTooLongError):
-                usable += translator.pair_ids([pair])
-    return usable
+                token_pairs += translator.pair_ids([pair])
+    return token_pairs
 
 
 def _copy_keys(translator: Translator, model: NativeModel) -> Ids:
@@ -213,7 +213,7 @@ class Corpus:
     """Pairs for learning and pairs for evaluation, which have no sources in common."""
 
     training: list[Pair]
-    heldout: list[Pair]
+    held_out_pairs: list[Pair]
 
 
 def read_corpus(
@@ -265,10 +265,10 @@ def read_pairs(source: Path, target: Path, limit: int | None = None) -> list[Pai
     pairs: list[Pair] = []
     for source_line, target_line in islice(zip_longest(text_lines(source), text_lines(target)), limit):
         if source_line is None or target_line is None:
-            shorter, longer = (source, target) if source_line is None else (target, source)
+            shorter_side, longer_side = (source, target) if source_line is None else (target, source)
             raise DataError(
-                f"{shorter} has {len(pairs)} lines, but {longer} has more; the files must be aligned line by "
-                "line"
+                f"{shorter_side} has {len(pairs)} lines, but {longer_side} has more; the files must be "
+                "aligned line by line"
             )
         pairs.append((source_line, target_line))
     return pairs
@@ -316,7 +316,7 @@ class ShortlistTrial:
         return sum(left.text == right.text for left, right in pairs)
 
     @property
-    def speed_up(self) -> float:
+    def speedup(self) -> float:
         """Ratio of the speed with the shortlist, in target tokens per second, to the speed without it."""
         return self.shortlisted.speed / self.full.speed
 
@@ -327,13 +327,13 @@ class ShortlistTrial:
             MissingExtraError: if sacrebleu is not installed.
         """
         references = [(reference,) for reference in self.references]
-        full, limited = (
+        full_run, shortlist_run = (
             evaluate([translation.text for translation in translations.translations], references, ["bleu"])[
                 "bleu"
             ]
             for translations in (self.full, self.shortlisted)
         )
-        return full, limited
+        return full_run, shortlist_run
 
 
 def evaluate_shortlist(
@@ -350,18 +350,18 @@ def evaluate_shortlist(
     Raises:
         DataError: if all pairs are empty or too long.
     """
-    limited = with_shortlist(translator, shortlist)
-    usable = usable_pairs(translator, pairs)
-    if not usable:
+    shortlist_translator = with_shortlist(translator, shortlist)
+    token_pairs = usable_pairs(translator, pairs)
+    if not token_pairs:
         raise DataError("the shortlist cannot be evaluated, because all lines are empty or too long")
-    lists = [shortlist.allowed_tokens(pair.source) for pair in usable]
-    is_listed = [np.isin(pair.target, tokens) for pair, tokens in zip(usable, lists, strict=True)]
+    lists = [shortlist.allowed_tokens(pair.source) for pair in token_pairs]
+    is_listed = [np.isin(pair.target, tokens) for pair, tokens in zip(token_pairs, lists, strict=True)]
     lines = [source for source, _ in pairs]
-    for model in (translator, limited):  # warm up: the first call builds caches
+    for model in (translator, shortlist_translator):  # warm up: the first call builds caches
         list(model.run(_requests(lines[:8], options)))
     return ShortlistTrial(
         _time_translations(translator, lines, options),
-        _time_translations(limited, lines, options),
+        _time_translations(shortlist_translator, lines, options),
         tuple(target for _, target in pairs),
         shortlist.vocabulary,
         float(np.mean([len(tokens) for tokens in lists])),
@@ -379,8 +379,8 @@ def with_shortlist(translator: Translator, shortlist: Shortlist) -> Translator:
 
 
 def _requests(lines: Sequence[str], options: SearchOptions) -> Iterator[Request]:
-    for number, line in enumerate(lines, start=1):
-        yield Request(line, search=options, name=f"line {number}")
+    for line_number, line in enumerate(lines, start=1):
+        yield Request(line, search=options, name=f"line {line_number}")
 
 
 def _time_translations(
