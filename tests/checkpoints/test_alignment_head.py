@@ -44,7 +44,7 @@ def test_alignment_head_survives_conversion_and_rewriting(model, tmp_path):
     quantise(model, tmp_path / "int8")
     quantise(model, tmp_path / "int8")  # over itself
     assert formats.read(tmp_path / "int8").alignment_head == HEAD
-    assert formats.read(tmp_path / "int8", shared=True).alignment_head == HEAD
+    assert formats.read(tmp_path / "int8", memory_mapped=True).alignment_head == HEAD
     checkpoint = formats.read(model)
     rewrite(checkpoint, tmp_path / "again", checkpoint.weights.read, "# Card\n")
     rewrite(replace(checkpoint, alignment_head=None), tmp_path / "again", checkpoint.weights.read, "# Card\n")

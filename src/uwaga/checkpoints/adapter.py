@@ -98,8 +98,8 @@ class AdaptedWeights(Weights):
         weight = super().read(name)
         if self.adapter is None or not self._is_adapted(name):
             return weight
-        updated: Floats = weight + self.adapter.weight_update(_layer_name(name))
-        return updated
+        updated_weight: Floats = weight + self.adapter.weight_update(_layer_name(name))
+        return updated_weight
 
     def rows(self, name: str, first: int, last: int) -> Floats | None:
         """Return rows ``first`` to ``last`` - 1 of a weight.
@@ -160,14 +160,14 @@ def read_adapter(folder: str | Path) -> Adapter:
         )
     config = parse_stored(AdapterConfig, values, str(folder / ADAPTER))
     path = folder / WEIGHTS
-    stored = {name: tensor.floats() for name, tensor in open_tensors(path, config.sha256).items()}
-    names = sorted({name.rpartition(".")[0] for name in stored})
+    stored_factors = {name: tensor.floats() for name, tensor in open_tensors(path, config.sha256).items()}
+    names = sorted({name.rpartition(".")[0] for name in stored_factors})
     expected_names = {f"{name}.lora_{letter}" for name in names for letter in "ab"}
-    if not names or set(stored) != expected_names:
+    if not names or set(stored_factors) != expected_names:
         raise ModelError(f"{path}: does not contain both matrices of every layer; copy the adapter again")
     factors = {}
     for name in names:
-        a, b = stored[f"{name}.lora_a"], stored[f"{name}.lora_b"]
+        a, b = stored_factors[f"{name}.lora_a"], stored_factors[f"{name}.lora_b"]
         if a.ndim != 2 or b.ndim != 2 or (len(a), b.shape[1]) != (config.rank, config.rank):
             raise ModelError(
                 f"{path}: the matrices of {name!r} do not have rank {config.rank}; copy the adapter again"

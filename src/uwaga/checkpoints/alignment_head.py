@@ -29,8 +29,8 @@ def read_head(path: Path) -> AlignmentHead | None:
         return _read(adjacent)
     if not _cache_folder().is_dir():
         return None
-    cached = _cache_path(path)
-    return _read(cached) if cached.is_file() else None
+    cached_path = _cache_path(path)
+    return _read(cached_path) if cached_path.is_file() else None
 
 
 def write_head(path: Path, head: AlignmentHead) -> Path:

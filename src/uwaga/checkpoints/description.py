@@ -58,12 +58,12 @@ class Description:
 
 def describe_checkpoint(checkpoint: Checkpoint) -> Description:
     """Return the description of a checkpoint that was read without its weights."""
-    flat: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in expand_model(checkpoint.settings).items():
         group = value if isinstance(value, dict) else {"": value}  # a group, such as rotary
-        flat |= {f"{name} {key}".strip().replace("_", " "): setting for key, setting in group.items()}
+        values |= {f"{name} {key}".strip().replace("_", " "): setting for key, setting in group.items()}
     sizes: dict[str, int | float | str] = {
-        name: value for name, value in flat.items() if name != "family" and type(value) in (int, float, str)
+        name: value for name, value in values.items() if name != "family" and type(value) in (int, float, str)
     }
     head = checkpoint.alignment_head
     return Description(

@@ -97,8 +97,8 @@ class Languages:
             return codes, codes
         tags = self.source.languages if isinstance(self.source, TaggedTokeniser) else ()
         source, target = (
-            tuple(code for code in (language,) if code != unknown)
-            for language, unknown in zip(self.stated, UNSTATED_LANGUAGES, strict=True)
+            tuple(code for code in (language,) if code != placeholder_code)
+            for language, placeholder_code in zip(self.stated, UNSTATED_LANGUAGES, strict=True)
         )
         target = target_codes(tags) or target
         return (source, target) if source or target else (self.card.languages, self.card.languages)
@@ -128,8 +128,8 @@ class Languages:
             and source_tokeniser.languages
         ):
             return False
-        forced = target_tokeniser.language is not None or self.first in target_tokeniser.languages.values()
-        return (source is None and source_tokeniser.language is None) or (target is None and not forced)
+        is_forced = target_tokeniser.language is not None or self.first in target_tokeniser.languages.values()
+        return (source is None and source_tokeniser.language is None) or (target is None and not is_forced)
 
     def supports(self, source: str, target: str) -> bool:
         """Return True if the model is known to translate from one language to another.
@@ -212,9 +212,11 @@ class Languages:
         target = self._with_language(target_tokeniser, target_language, "target")
         assert source.language is not None
         assert target.language is not None
-        first = target.first if target.language_position == "before" or self.first in codes else self.first
+        first_token = (
+            target.first if target.language_position == "before" or self.first in codes else self.first
+        )
         start = target.symbols.start if target.language_position == "start" else None
-        return Direction(source, target, (source.language, target.language), first, start)
+        return Direction(source, target, (source.language, target.language), first_token, start)
 
     def _with_language(self, tokeniser: FramedTokeniser, language: str | None, side: str) -> FramedTokeniser:
         if language is not None:
@@ -261,18 +263,18 @@ def resolve_languages(
     languages: tuple[str, str], source_language: str | None, target_language: str | None, location: str
 ) -> tuple[str, str]:
     """Return a single-pair model's language pair after checking that the requested languages match it."""
-    resolved = list(languages)
-    for side, requested in enumerate((source_language, target_language)):
-        if requested is None:
+    resolved_languages = list(languages)
+    for side, requested_language in enumerate((source_language, target_language)):
+        if requested_language is None:
             continue
         if languages[side] == UNSTATED_LANGUAGES[side]:
-            resolved[side] = requested
-        elif base_language(requested) != base_language(languages[side]):
+            resolved_languages[side] = requested_language
+        elif base_language(requested_language) != base_language(languages[side]):
             raise SettingsError(
                 f"{location}: translates only {languages[0]} to {languages[1]}, not {('from', 'to')[side]} "
-                f"{requested!r}; omit the languages or choose another model"
+                f"{requested_language!r}; omit the languages or choose another model"
             )
-    return resolved[0], resolved[1]
+    return resolved_languages[0], resolved_languages[1]
 
 
 def _check_codes(source: object, target: object) -> None:

@@ -105,26 +105,26 @@ def detect(path: Path) -> Format | None:
     return next((candidate for candidate in FORMATS.values() if candidate.detect(path)), None)
 
 
-def read(path: Path, shared: bool = False) -> Checkpoint:
+def read(path: Path, memory_mapped: bool = False) -> Checkpoint:
     """Read a model of any format, checking everything before allocating memory.
 
     Args:
         path: folder or file of the model.
-        shared: True to memory-map the weights, so that several processes share them.
+        memory_mapped: True to memory-map the weights, so that several processes share them.
 
     Raises:
-        SettingsError: if ``shared`` is True but weights in this format cannot be memory-mapped.
+        SettingsError: if ``memory_mapped`` is True but weights in this format cannot be memory-mapped.
         ModelError: if the format or family is unknown, the model is incomplete or damaged, or it has a
             feature that uwaga does not support. The message names the file.
         MissingExtraError: if the model's files require a library that is not installed.
     """
     model_format = _require_format(path)
-    if shared and not model_format.shares:
+    if memory_mapped and not model_format.shares:
         raise SettingsError(
             f"{path}: memory 'shared' is supported only for int8 and int4 folders, whose weights can be "
             "memory-mapped; create one with `uwaga convert --int8`, or omit the option"
         )
-    checkpoint = model_format.load(path, "shared" if shared else "fast")
+    checkpoint = model_format.load(path, "shared" if memory_mapped else "fast")
     return _with_alignment_head(path, checkpoint)
 
 

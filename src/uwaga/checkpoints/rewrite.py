@@ -34,7 +34,9 @@ def can_rewrite(checkpoint: Checkpoint) -> bool:
     return checkpoint.format in REWRITABLE_FORMATS and checkpoint.weights is not None
 
 
-def rewrite(checkpoint: Checkpoint, folder: Path, read: WeightReader, card: str, half: bool = False) -> None:
+def rewrite(
+    checkpoint: Checkpoint, folder: Path, read: WeightReader, card: str, half_precision: bool = False
+) -> None:
     """Write a copy of a model folder with other weights and another card, atomically.
 
     Args:
@@ -43,7 +45,7 @@ def rewrite(checkpoint: Checkpoint, folder: Path, read: WeightReader, card: str,
         read: function that returns the new weight for a name, with the shape of the old weight; it is called
             once for tied weights.
         card: the model card in Markdown.
-        half: True to store the weights in float16 instead of float32.
+        half_precision: True to store the weights in float16 instead of float32.
     """
     weights = checkpoint.weights
     if not can_rewrite(checkpoint) or weights is None:
@@ -55,24 +57,24 @@ def rewrite(checkpoint: Checkpoint, folder: Path, read: WeightReader, card: str,
     names = FILES if is_uwaga else {*HUGGING_FACE.files.auxiliary} - {README}
     auxiliary = {path.name: path.read_bytes() for path in checkpoint.path.iterdir() if path.name in names}
     _check_replaceable(folder, {*auxiliary, WEIGHTS, CARD, HEAD_FILE})
-    content = aligned_bytes(stored_tensors(weights, read, half), {"format": "pt"})
+    content = aligned_bytes(stored_tensors(weights, read, half_precision), {"format": "pt"})
     files = auxiliary | {WEIGHTS: content, CARD: card.encode()}
     if checkpoint.alignment_head is not None:
         files[HEAD_FILE] = head_bytes(checkpoint.alignment_head)
     if is_uwaga:
-        files[CONFIG] = _config_bytes(checkpoint, content, half)
+        files[CONFIG] = _config_bytes(checkpoint, content, half_precision)
     write_folder(folder, files)
 
 
-def stored_tensors(weights: Weights, read: WeightReader, half: bool) -> dict[str, NDArray[Any]]:
+def stored_tensors(weights: Weights, read: WeightReader, half_precision: bool) -> dict[str, NDArray[Any]]:
     """Return the tensors to store for new weights, in the layout of the original file.
 
     Args:
         weights: the model's weights, whose table determines the layout.
         read: function that returns the new weight for a name.
-        half: True for float16 instead of float32.
+        half_precision: True for float16 instead of float32.
     """
-    dtype = np.float16 if half else np.float32
+    dtype = np.float16 if half_precision else np.float32
     tensors: dict[str, Floats] = {}
     for name in weights.shapes:
         values = read(name)
@@ -98,9 +100,9 @@ def stored_tensors(weights: Weights, read: WeightReader, half: bool) -> dict[str
     return arrays
 
 
-def _write_view(tensors: dict[str, Floats], view: View, values: Floats, stored: StoredTensor) -> None:
+def _write_view(tensors: dict[str, Floats], view: View, values: Floats, stored_tensor: StoredTensor) -> None:
     """Copy a weight, or a part of a weight, into the tensor in which it is stored."""
-    tensor = tensors.setdefault(view.name, np.zeros(stored.shape, dtype=np.float32))
+    tensor = tensors.setdefault(view.name, np.zeros(stored_tensor.shape, dtype=np.float32))
     target = tensor.T if view.transposed else tensor
     rows = len(target) // view.parts if view.parts > 1 else 0
     if view.parts > 1:
@@ -109,10 +111,10 @@ def _write_view(tensors: dict[str, Floats], view: View, values: Floats, stored: 
         target[...] = values.reshape(target.shape)
 
 
-def _config_bytes(checkpoint: Checkpoint, content: bytes, half: bool) -> bytes:
+def _config_bytes(checkpoint: Checkpoint, content: bytes, half_precision: bool) -> bytes:
     """Return the contents of ``config.json`` for new weights, without score statistics."""
     values = read_mapping(checkpoint.path / CONFIG)
-    values["weights"] = "float16" if half else "float32"
+    values["weights"] = "float16" if half_precision else "float32"
     values["sha256"] = hashlib.sha256(content).hexdigest()
     values.pop("usual_score", None)
     return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()

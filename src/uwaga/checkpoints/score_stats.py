@@ -47,5 +47,7 @@ def summarise_scores(hypotheses: Sequence[Hypothesis]) -> ScoreStats | None:
     )
     if len(scores) < MIN_SENTENCES or not math.isfinite(scores[0]):
         return None
-    mean, low = math.fsum(scores) / len(scores), scores[int(LOW_QUANTILE * len(scores))]
-    return ScoreStats(mean=round(min(mean, 0.0), 4), low=round(min(low, mean, 0.0), 4), sentences=len(scores))
+    mean, low_score = math.fsum(scores) / len(scores), scores[int(LOW_QUANTILE * len(scores))]
+    return ScoreStats(
+        mean=round(min(mean, 0.0), 4), low=round(min(low_score, mean, 0.0), 4), sentences=len(scores)
+    )

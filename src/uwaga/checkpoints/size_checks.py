@@ -46,12 +46,12 @@ def check_against_weights(
             f"{location}: the model has {layers} layers, but only {len(tensors)} weights are stored; "
             "the files belong to different models"
         )
-    inner = settings.heads * (settings.head_width or 1)
+    inner_width = settings.heads * (settings.head_width or 1)
     rows = {
         "the vocabulary size": vocabulary,
         "the width": width,
         "the feed-forward size": settings.feed_forward,
-        "the size of all heads": inner,
+        "the size of all heads": inner_width,
     }
     if isinstance(settings, ProphetNetSettings):
         rows["the decoder's feed-forward size"] = settings.decoder_feed_forward or 0
@@ -64,12 +64,12 @@ def check_against_weights(
     has_no_position_table = isinstance(settings, TransformerSettings) and settings.positions == "relative"
     has_no_position_table |= isinstance(settings, DecoderOnlySettings) and settings.positions == "rotary"
     rows["the number of positions"] = 0 if has_no_position_table else settings.max_length
-    stored = sum(math.prod(tensor.shape) for tensor in tensors.values())
+    stored_count = sum(math.prod(tensor.shape) for tensor in tensors.values())
     for name, count in rows.items():
-        if count * width > stored + SLACK:
+        if count * width > stored_count + SLACK:
             raise ModelError(
-                f"{location}: {name} ({count}) at width {width} would need more numbers than the {stored} "
-                "that are stored; the files belong to different models, or one is damaged"
+                f"{location}: {name} ({count}) at width {width} would need more numbers than the "
+                f"{stored_count} that are stored; the files belong to different models, or one is damaged"
             )
 
 
@@ -106,7 +106,10 @@ def weight_shapes(
 
 
 def _encoder_only_shapes(settings: EncoderOnlySettings, vocabulary: int) -> dict[str, tuple[int, ...]]:
-    width, inner = settings.width, settings.heads * (settings.head_width or settings.width // settings.heads)
+    width, inner_width = (
+        settings.width,
+        settings.heads * (settings.head_width or settings.width // settings.heads),
+    )
     shapes: dict[str, tuple[int, ...]] = {
         "embedding.weight": (vocabulary, width),
         "positions.weight": (settings.max_length + settings.position_offset, width),
@@ -116,9 +119,9 @@ def _encoder_only_shapes(settings: EncoderOnlySettings, vocabulary: int) -> dict
     norm_names = ["embedding_norm"]
     for layer in range(settings.layers):
         name, bias = f"encoder.{layer}", settings.attention_bias
-        linear_layers[f"{name}.attention.query"] = (inner, width, bias)
-        linear_layers[f"{name}.attention.key_value"] = (2 * inner, width, bias)
-        linear_layers[f"{name}.attention.output"] = (width, inner, bias)
+        linear_layers[f"{name}.attention.query"] = (inner_width, width, bias)
+        linear_layers[f"{name}.attention.key_value"] = (2 * inner_width, width, bias)
+        linear_layers[f"{name}.attention.output"] = (width, inner_width, bias)
         bias = settings.feed_forward_bias
         for part in ("inner", "gate") if settings.gated else ("inner",):
             linear_layers[f"{name}.feed_forward.{part}"] = (settings.feed_forward, width, bias)
@@ -158,7 +161,7 @@ def _prophetnet_shapes(settings: ProphetNetSettings, vocabulary: int) -> dict[st
             settings.decoder_feed_forward or settings.feed_forward,
         ),
     )
-    for stack, layers, attentions, inner in sides:
+    for stack, layers, attentions, inner_width in sides:
         for layer in range(layers):
             name = f"{stack}.{layer}"
             for attention in attentions:
@@ -169,8 +172,8 @@ def _prophetnet_shapes(settings: ProphetNetSettings, vocabulary: int) -> dict[st
             if stack == "decoder":
                 linear_layers[f"{name}.self_attention.relative"] = (relative_rows, width)
             for part in ("inner", "gate") if settings.gated else ("inner",):
-                linear_layers[f"{name}.feed_forward.{part}"] = (inner, width)
-            linear_layers[f"{name}.feed_forward.outer"] = (width, inner)
+                linear_layers[f"{name}.feed_forward.{part}"] = (inner_width, width)
+            linear_layers[f"{name}.feed_forward.outer"] = (width, inner_width)
             norm_names.append(f"{name}.feed_forward_norm")
     for name, (outputs, inputs) in linear_layers.items():
         shapes[f"{name}.weight"], shapes[f"{name}.bias"] = (outputs, inputs), (outputs,)

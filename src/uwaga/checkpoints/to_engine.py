@@ -59,8 +59,8 @@ def pack_weights(
         raise ModelError(f"{checkpoint.path}: the model is already quantised; give the original model")
     sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
-        stored = StoredForms(weights.integers, weights.rows)
-        return pack(settings, sizes, weights.read, precision, keep, levels, stored)
+        stored_forms = StoredForms(weights.integers, weights.rows)
+        return pack(settings, sizes, weights.read, precision, keep, levels, stored_forms)
     except ModelError as error:
         raise ModelError(f"{checkpoint.path}: {error}") from None
 

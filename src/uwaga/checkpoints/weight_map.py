@@ -108,8 +108,10 @@ class Weights:
     @property
     def parameters(self) -> int:
         """Number of stored parameters; tied weights are counted once."""
-        used = {view.name for name in self.shapes for view in self.table.weights[name]}
-        distinct = {id(self.tensors[name].content): self.tensors[name] for name in used & set(self.tensors)}
+        used_names = {view.name for name in self.shapes for view in self.table.weights[name]}
+        distinct = {
+            id(self.tensors[name].content): self.tensors[name] for name in used_names & set(self.tensors)
+        }
         return sum(math.prod(tensor.shape) for tensor in distinct.values())
 
     def with_path(self, path: Path) -> Weights:
@@ -172,7 +174,10 @@ class Weights:
 
 
 def map_weights(
-    shapes: Mapping[str, tuple[int, ...]], table: Table, stored: Mapping[str, StoredTensor], location: str
+    shapes: Mapping[str, tuple[int, ...]],
+    table: Table,
+    stored_tensors: Mapping[str, StoredTensor],
+    location: str,
 ) -> Weights:
     """Return the weights of a model, mapped to stored tensors, after checking names and shapes.
 
@@ -181,13 +186,13 @@ def map_weights(
     Args:
         shapes: shape of each weight of the model; tied weights are listed once.
         table: the mapping from weights to stored tensors.
-        stored: the tensors, by the names used in the table.
+        stored_tensors: the tensors, by the names used in the table.
         location: the folder or file, for messages.
     """
     unmapped_names = set(shapes) - set(table.weights)
     if unmapped_names:
         raise AssertionError(f"the table lacks the weights {sorted(unmapped_names)}")
-    tensors = _remove_redundant(table, stored)
+    tensors = _remove_redundant(table, stored_tensors)
     required_names = {view.name for name in shapes for view in table.weights[name]}
     optional_names = {
         view.name for name in table.optional if name in table.weights for view in table.weights[name]
@@ -200,18 +205,18 @@ def map_weights(
         ),
     ):
         if names:
-            more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+            suffix = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
             raise ModelError(
-                f"{location}: weights {', '.join(map(repr, names[:MAX_NAMES]))}{more}: {problem}"
+                f"{location}: weights {', '.join(map(repr, names[:MAX_NAMES]))}{suffix}: {problem}"
             )
     for name, shape in shapes.items():
         _check_shapes(name, shape, table, tensors)
-    return Weights(shapes, table, {**stored, **tensors})
+    return Weights(shapes, table, {**stored_tensors, **tensors})
 
 
-def _remove_redundant(table: Table, stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
+def _remove_redundant(table: Table, stored_tensors: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
     """Check stored constants and copies, and return the other tensors, which contain the weights."""
-    tensors = {name: tensor for name, tensor in stored.items() if name not in table.unused}
+    tensors = {name: tensor for name, tensor in stored_tensors.items() if name not in table.unused}
     for name, (shape, compute) in table.constant.items():
         stored_tensor = tensors.pop(name, None)
         if stored_tensor is None:
@@ -229,15 +234,17 @@ def _remove_redundant(table: Table, stored: Mapping[str, StoredTensor]) -> dict[
         copy = tensors.pop(alias, None)
         if copy is None:
             continue
-        first = tensors.setdefault(name, copy)
-        if first is not copy and not first.equals(copy):
+        first_tensor = tensors.setdefault(name, copy)
+        if first_tensor is not copy and not first_tensor.equals(copy):
             raise ModelError(f"{copy.path}: {alias!r} and {name!r} differ, but {table.origin} ties them")
     return tensors
 
 
-def is_constant(stored: StoredTensor, expected: Floats) -> bool:
+def is_constant(stored_tensor: StoredTensor, expected: Floats) -> bool:
     """Return True if a stored table equals a computed table, apart from rounding."""
-    return stored.shape == expected.shape and np.allclose(stored.floats(), expected, atol=TOLERANCE)
+    return stored_tensor.shape == expected.shape and np.allclose(
+        stored_tensor.floats(), expected, atol=TOLERANCE
+    )
 
 
 def _check_shapes(
@@ -245,7 +252,7 @@ def _check_shapes(
 ) -> None:
     views, padding = table.weights[name], table.padding.get(name)
     rows = padding.rows if padding else shape[0]
-    expected = (rows // len(views), *shape[1:])
+    expected_shape = (rows // len(views), *shape[1:])
     for view in views:
         tensor = tensors.get(view.name)
         if tensor is None:
@@ -262,18 +269,19 @@ def _check_shapes(
                     f"into {view.parts} projections"
                 )
             actual = (actual[0] // view.parts * (view.last - view.first), *actual[1:])
-        if actual == expected or (
-            len(expected) == 1 and expected[0] == max(actual, default=0) == math.prod(tensor.shape)
+        if actual == expected_shape or (
+            len(expected_shape) == 1
+            and expected_shape[0] == max(actual, default=0) == math.prod(tensor.shape)
         ):
             continue
-        if padding and (actual[1:] == expected[1:] or len(expected) == 1):
-            stored_tokens = math.prod(tensor.shape) if len(expected) == 1 else actual[0]
+        if padding and (actual[1:] == expected_shape[1:] or len(expected_shape) == 1):
+            stored_tokens = math.prod(tensor.shape) if len(expected_shape) == 1 else actual[0]
             raise ModelError(
                 f"{tensor.path}: {view.name!r} is for {stored_tokens} tokens, but the vocabulary has "
                 f"{padding.rows}; the files belong to different models"
             )
         raise ModelError(
-            f"{tensor.path}: {view.name!r} has shape {actual}, but {table.origin} requires {expected}; "
+            f"{tensor.path}: {view.name!r} has shape {actual}, but {table.origin} requires {expected_shape}; "
             "the files belong to different models"
         )
 

@@ -204,7 +204,7 @@ def write_final_model(
     checkpoint = replace(
         base.checkpoint, alignment_head=trained_alignment_head(settings) or base.checkpoint.alignment_head
     )
-    rewrite(checkpoint, folder, read, card, half=settings.training.save_dtype == "float16")
+    rewrite(checkpoint, folder, read, card, half_precision=settings.training.save_dtype == "float16")
 
 
 def trained_alignment_head(settings: Settings) -> AlignmentHead | None:

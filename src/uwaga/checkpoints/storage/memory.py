@@ -51,25 +51,25 @@ class PrivateFile:
     def part(self, start: int, size: int) -> Bytes:
         """Return a copy of ``size`` bytes that begin at the offset ``start``."""
         owner = np.empty(size + ALIGNMENT, dtype=np.uint8)
-        first = -owner.ctypes.data % ALIGNMENT
-        content = owner[first : first + size]
+        offset = -owner.ctypes.data % ALIGNMENT
+        content = owner[offset : offset + size]
         self._fill(content, start)
         return content
 
     def _fill(self, buffer: Bytes, start: int) -> None:
-        view, filled = buffer.data, 0
+        view, filled_bytes = buffer.data, 0
         try:
             with self._lock:
                 self._file.seek(start)
-                while filled < len(view):
-                    count = self._file.readinto(view[filled:])  # type: ignore[attr-defined]
+                while filled_bytes < len(view):
+                    count = self._file.readinto(view[filled_bytes:])  # type: ignore[attr-defined]
                     if not count:
                         break
-                    filled += count
+                    filled_bytes += count
                 is_unchanged = self._state() == self._opened_state
         except OSError as error:
             raise ModelError(f"{self.path}: cannot be read: {error.strerror or error}") from None
-        if filled < len(view) or not is_unchanged:
+        if filled_bytes < len(view) or not is_unchanged:
             raise ModelError(f"{self.path}: the file was changed while it was read; load the model again")
 
     def _state(self) -> tuple[int, int]:
@@ -101,8 +101,8 @@ class PrivateTensor:
             assert isinstance(content.base, np.ndarray)
             self._read = weakref.ref(content.base)
         else:
-            first = -owner.ctypes.data % ALIGNMENT
-            content = owner[first : first + size]
+            offset = -owner.ctypes.data % ALIGNMENT
+            content = owner[offset : offset + size]
         return content.view(self._kind).reshape(self.shape)
 
 

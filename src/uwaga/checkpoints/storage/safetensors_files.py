@@ -251,8 +251,8 @@ def check_tensors(
 
 
 def _list_names(names: list[str]) -> str:
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(repr(name) for name in names[:MAX_NAMES]) + more
+    suffix = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(repr(name) for name in names[:MAX_NAMES]) + suffix
 
 
 def damage_error(path: Path, error: Exception) -> ModelError:

@@ -118,8 +118,8 @@ class QuantisedTensor(StoredTensor):
 
     @property
     def values(self) -> NDArray[Any]:
-        stored = super().values
-        return stored.T if self.transposed else stored
+        stored_values = super().values
+        return stored_values.T if self.transposed else stored_values
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -160,10 +160,12 @@ def to_int8(matrix: Floats) -> tuple[NDArray[np.int8], Floats]:
     return integers, np.where(largest < MIN_QUANTISED, np.float32(0), largest / np.float32(MAX_LEVELS))
 
 
-def join_scales(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
+def join_scales(stored_tensors: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
     """Return the tensors of a file, with each int8 matrix combined with its scale factors."""
-    tensors = {name: tensor for name, tensor in stored.items() if not name.endswith(SCALES)}
-    factors = {name.removesuffix(SCALES): tensor for name, tensor in stored.items() if name.endswith(SCALES)}
+    tensors = {name: tensor for name, tensor in stored_tensors.items() if not name.endswith(SCALES)}
+    factors = {
+        name.removesuffix(SCALES): tensor for name, tensor in stored_tensors.items() if name.endswith(SCALES)
+    }
     for name, tensor in tensors.items():
         if tensor.format != "I8":
             continue
@@ -208,19 +210,21 @@ MAX_HEADER_LENGTH = 10_000
 HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
-def read_npz(path: Path, only: str | None = None) -> dict[str, NDArray[Any]]:
+def read_npz(path: Path, selected_name: str | None = None) -> dict[str, NDArray[Any]]:
     """Return the arrays of an ``.npz`` file by name.
 
     Args:
         path: path of the file.
-        only: name of the only array whose values are read; None to read all. Arrays that are not read have
-            the correct shape and number format but contain only zeros.
+        selected_name: name of the only array whose values are read; None to read all. Arrays that are
+            not read have the correct shape and number format but contain only zeros.
     """
     from uwaga.files.zip import open_archive
 
     with open_archive(path, "a .npz file") as archive:
         return {
-            name.removesuffix(".npy"): _array(path, archive, name, only in (None, name.removesuffix(".npy")))
+            name.removesuffix(".npy"): _array(
+                path, archive, name, selected_name in (None, name.removesuffix(".npy"))
+            )
             for name in archive.members
         }
 

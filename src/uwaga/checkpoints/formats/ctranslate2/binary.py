@@ -164,8 +164,8 @@ def _current_name(name: str) -> str:
             ("conv1d", "linear_0"),
         ),
     ]
-    for old, new in rules:
-        name = name.replace(old, new, 1)
+    for old_name, new_name in rules:
+        name = name.replace(old_name, new_name, 1)
     if "encoder" in name:
         return name.replace("multi_head", "self_attention", 1)
     return name.replace("masked_multi_head", "self_attention", 1).replace("multi_head", "attention", 1)

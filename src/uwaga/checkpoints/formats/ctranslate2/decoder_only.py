@@ -122,11 +122,11 @@ def _settings(variables: Variables, folder: Path) -> DecoderOnlySettings:
 
 
 def _weight_table(variables: Variables, settings: DecoderOnlySettings) -> Table:
-    tied = settings.tie_output
+    is_tied = settings.tie_output
     weights = {
         "embedding.weight": (View(EMBEDDING),),
         "positions.weight": (View(POSITIONS),),
-        "output_weight": (View(EMBEDDING if tied else OUTPUT),),
+        "output_weight": (View(EMBEDDING if is_tied else OUTPUT),),
     }
     kinds = {"weight": "gamma", "bias": "beta"}
     for kind, parameter in kinds.items():
@@ -140,14 +140,14 @@ def _weight_table(variables: Variables, settings: DecoderOnlySettings) -> Table:
         for name, norm in LAYER_NORMS:
             for kind, parameter in kinds.items():
                 weights[f"{prefix}.{name}.{kind}"] = (View(f"{stored_prefix}/{norm}/{parameter}"),)
-    used = {view.name for views in weights.values() for view in views}
+    used_names = {view.name for views in weights.values() for view in views}
     variables.reject_unsupported()
     variables.flag("decoder", "start_from_zero_embedding", False)
-    scales = {name for name in variables.file.variables if name.removesuffix("_scale") in used}
+    scales = {name for name in variables.file.variables if name.removesuffix("_scale") in used_names}
     return Table(
         weights,
-        aliases={OUTPUT: EMBEDDING} if tied else {},
-        unused=(variables.used_names | scales) - used,
+        aliases={OUTPUT: EMBEDDING} if is_tied else {},
+        unused=(variables.used_names | scales) - used_names,
         optional={name for name in weights if name.endswith("bias")},
         origin="the rest of the file",
     )
@@ -168,8 +168,8 @@ def _symbols(folder: Path, pieces: tuple[str, ...]) -> Symbols:
 def _tokeniser(folder: Path, pieces: tuple[str, ...], symbols: Symbols, is_segmented: bool) -> Subwords:
     if is_segmented:
         ids: dict[str, int] = {}
-        for number, piece in enumerate(pieces):
-            ids[f"<unused{number}>" if piece in ids else piece] = number
+        for token_id, piece in enumerate(pieces):
+            ids[f"<unused{token_id}>" if piece in ids else piece] = token_id
         return SegmentedTextTokeniser(ids, symbols, str(folder))
     if not any((folder / name).is_file() for name in TOKENISER_FILES):
         raise ModelError(

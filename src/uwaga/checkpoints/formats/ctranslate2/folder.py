@@ -272,13 +272,13 @@ def _weight_table(variables: Variables, settings: TransformerSettings, vocabular
         "source_embedding.weight": RowPadding(source),
         "output_bias": RowPadding(target, EXCLUDED_LOGIT),
     }
-    used = {view.name for views in weights.values() for view in views}
+    used_names = {view.name for views in weights.values() for view in views}
     variables.reject_unsupported()
-    scales = {name for name in variables.file.variables if name.removesuffix("_scale") in used}
+    scales = {name for name in variables.file.variables if name.removesuffix("_scale") in used_names}
     return Table(
         weights,
         aliases=_aliases(settings, weights),
-        unused=(variables.used_names | scales) - used,
+        unused=(variables.used_names | scales) - used_names,
         optional={name for name in weights if name.endswith("bias")},
         padding=padding,
         origin="the rest of the file",
@@ -294,4 +294,4 @@ def _aliases(settings: TransformerSettings, weights: Mapping[str, tuple[View, ..
         "target_embedding.weight": target,
     }
     names = {weight: (weights[weight][0].name, weights[owner][0].name) for weight, owner in owners.items()}
-    return {alias: original for alias, original in names.values() if alias != original}
+    return {alias: original_name for alias, original_name in names.values() if alias != original_name}

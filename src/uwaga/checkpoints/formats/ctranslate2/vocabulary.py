@@ -164,13 +164,13 @@ def _tokeniser(
     prefix: tuple[int, ...],
     suffix: tuple[int, ...],
 ) -> FramedMarianTokeniser | SegmentedTextTokeniser:
-    names = [*pieces, *(f"<unused{number}>" for number in range(len(pieces), symbols.pad)), PAD]
+    names = [*pieces, *(f"<unused{token_id}>" for token_id in range(len(pieces), symbols.pad)), PAD]
     ids: dict[str, int] = {}
-    for number, piece in enumerate(names):
-        name = piece if piece not in ids else f"<unused{number}>"
+    for token_id, piece in enumerate(names):
+        name = piece if piece not in ids else f"<unused{token_id}>"
         if name in ids:
             raise ModelError(f"{folder}: the {side} vocabulary contains {quoted(piece)} twice")
-        ids[name] = number
+        ids[name] = token_id
     location = f"{folder} ({side} vocabulary)"
     if model is None:
         return SegmentedTextTokeniser(ids, symbols, location, prefix, suffix)

@@ -74,9 +74,9 @@ class BlockTensor(StoredTensor):
         return self.shape == other.shape and bool(np.array_equal(self.floats(), other.floats()))
 
 
-def _to_float32(half: NDArray[Any]) -> Floats:
+def _to_float32(values: NDArray[Any]) -> Floats:
     """Convert one float16 number per block to float32, (blocks, 1)."""
-    return half.astype(np.float32)[:, None]
+    return values.astype(np.float32)[:, None]
 
 
 def _nibbles(packed: Bytes) -> Bytes:
@@ -120,9 +120,9 @@ def _group_scales(blocks: NDArray[Any]) -> tuple[Floats, Floats]:
     bytes 4 to 7 the offsets of the first four groups. Bytes 8 to 11 contain the lower four bits of the scales
     and offsets of the last four groups; their upper two bits are the upper two bits of bytes 0 to 7.
     """
-    first, second, last = np.moveaxis(blocks["scales"].reshape(-1, 3, 4), 1, 0)
-    scales = np.concatenate([first & 63, last & 15 | first >> 6 << 4], axis=-1)
-    offsets = np.concatenate([second & 63, last >> 4 | second >> 6 << 4], axis=-1)
+    low_scales, low_offsets, high_parts = np.moveaxis(blocks["scales"].reshape(-1, 3, 4), 1, 0)
+    scales = np.concatenate([low_scales & 63, high_parts & 15 | low_scales >> 6 << 4], axis=-1)
+    offsets = np.concatenate([low_offsets & 63, high_parts >> 4 | low_offsets >> 6 << 4], axis=-1)
     return (
         (_to_float32(blocks["scale"]) * scales.astype(np.float32))[..., None],
         (_to_float32(blocks["minimum"]) * offsets.astype(np.float32))[..., None],
@@ -137,16 +137,16 @@ def _q4_k(blocks: NDArray[Any]) -> Floats:
 
 def _q5_k(blocks: NDArray[Any]) -> Floats:
     scales, offsets = _group_scales(blocks)
-    low = _nibbles(blocks["low"].reshape(-1, 4, 32)).reshape(-1, 8, 32)
-    high = blocks["high"][:, None] >> np.arange(8, dtype=np.uint8)[:, None] & 1  # bit g for group g
-    return (scales * (low | high << 4).astype(np.float32) - offsets).reshape(-1, 256)
+    low_bits = _nibbles(blocks["low"].reshape(-1, 4, 32)).reshape(-1, 8, 32)
+    high_bits = blocks["high"][:, None] >> np.arange(8, dtype=np.uint8)[:, None] & 1  # bit g for group g
+    return (scales * (low_bits | high_bits << 4).astype(np.float32) - offsets).reshape(-1, 256)
 
 
 def _q6_k(blocks: NDArray[Any]) -> Floats:
-    low = _nibbles(blocks["low"].reshape(-1, 2, 64)).reshape(-1, 2, 4, 32)
+    low_bits = _nibbles(blocks["low"].reshape(-1, 2, 64)).reshape(-1, 2, 4, 32)
     shifts = np.arange(0, 8, 2, dtype=np.uint8)[:, None]
-    high = blocks["high"].reshape(-1, 2, 1, 32) >> shifts & 3
-    levels = (low | high << 4).reshape(-1, 16, 16).astype(np.float32) - 32
+    high_bits = blocks["high"].reshape(-1, 2, 1, 32) >> shifts & 3
+    levels = (low_bits | high_bits << 4).reshape(-1, 16, 16).astype(np.float32) - 32
     scales = _to_float32(blocks["scale"]) * blocks["scales"].astype(np.float32)
     return (scales[..., None] * levels).reshape(-1, 256)
 

@@ -151,11 +151,11 @@ class GgufFile:
 
 def read_parts(path: Path) -> GgufFile:
     """Read the header of a GGUF file or, given the first part of a split model, the headers of all parts."""
-    first = read_file(path)
-    count = first.integer("split.count", 1)
+    first_file = read_file(path)
+    count = first_file.integer("split.count", 1)
     if count < 2:
-        return first
-    match, part_number = PART_NAME.fullmatch(path.name), first.integer("split.no") + 1
+        return first_file
+    match, part_number = PART_NAME.fullmatch(path.name), first_file.integer("split.no") + 1
     if match is None or (int(match["number"]), int(match["count"])) != (part_number, count):
         raise ModelError(
             f"{path}: this is part {part_number} of {count} of a model, but its name does not end in "
@@ -168,7 +168,7 @@ def read_parts(path: Path) -> GgufFile:
         raise ModelError(
             f"{path}: not the first of the {count} parts of a model; give {parts[0].name} instead"
         )
-    tensors = dict(first.tensors)
+    tensors = dict(first_file.tensors)
     for number, part_path in enumerate(parts[1:], start=1):
         if not part_path.exists():
             raise ModelError(
@@ -185,13 +185,13 @@ def read_parts(path: Path) -> GgufFile:
                 "all parts belong to the same model"
             )
         tensors |= part.tensors
-    tensor_count = first.integer("split.tensors.count")
+    tensor_count = first_file.integer("split.tensors.count")
     if len(tensors) != tensor_count:
         raise ModelError(
             f"{path}: its {count} parts have {len(tensors)} tensors, but the first part states "
             f"{tensor_count}; fetch all parts again"
         )
-    return replace(first, tensors=tensors)
+    return replace(first_file, tensors=tensors)
 
 
 def read_file(path: Path) -> GgufFile:

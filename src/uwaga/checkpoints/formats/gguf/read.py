@@ -292,7 +292,7 @@ class _SettingsReader:
         value = self.file.metadata.get(self.full_key(key), default)
         if not isinstance(value, np.ndarray):
             return self.file.integer(self.full_key(key), default)
-        global_layers = [number for number, local in enumerate(value.tolist(), start=1) if not local]
+        global_layers = [number for number, is_local in enumerate(value.tolist(), start=1) if not is_local]
         interval = global_layers[0] if global_layers else 0
         if len(value) != layers or global_layers != (
             list(range(interval, layers + 1, interval)) if interval else []
@@ -360,10 +360,12 @@ class _SettingsReader:
             "high_frequency_factor": 4.0,
         }
         if divisors.min() >= 1.0 and math.isfinite(factor):
-            scaled = RotarySettings(base=base, **values)
+            scaled_rotary = RotarySettings(base=base, **values)
             length = self.integer("context_length")
-            unscaled = RotarySettings(base=base).frequencies(head_width, length)
-            if np.allclose(unscaled / scaled.frequencies(head_width, length), divisors, rtol=1e-5):
+            unscaled_frequencies = RotarySettings(base=base).frequencies(head_width, length)
+            if np.allclose(
+                unscaled_frequencies / scaled_rotary.frequencies(head_width, length), divisors, rtol=1e-5
+            ):
                 return values
         raise ModelError(
             f"{self.file.path}: {FREQUENCIES!r} changes the rotary positions differently from "
@@ -373,10 +375,10 @@ class _SettingsReader:
 
 def _weight_table(settings: DecoderOnlySettings, architecture: Architecture) -> Table:
     """Return the table that maps weights to the tensors of a file."""
-    tied = settings.tie_output
+    is_tied = settings.tie_output
     weights: dict[str, tuple[View, ...]] = {
         "embedding.weight": (View(EMBEDDING),),
-        "output_weight": (View(EMBEDDING if tied else OUTPUT),),
+        "output_weight": (View(EMBEDDING if is_tied else OUTPUT),),
         "decoder_norm.weight": (View("output_norm.weight"),),
     }
     heads = {"attn_q": settings.heads, "attn_k": settings.groups} if architecture.interleaved else {}

@@ -141,10 +141,12 @@ def _special_token_id(file: GgufFile, name: str, tokens: StringArray) -> int | N
     """Return the id of a special token, or None if it is not stated."""
     if f"{KEY_PREFIX}{name}" not in file.metadata:
         return None
-    number = file.integer(f"{KEY_PREFIX}{name}")
-    if number >= len(tokens):
-        raise ModelError(f"{file.path}: '{KEY_PREFIX}{name}' is {number}, but there are {len(tokens)} tokens")
-    return number
+    token_id = file.integer(f"{KEY_PREFIX}{name}")
+    if token_id >= len(tokens):
+        raise ModelError(
+            f"{file.path}: '{KEY_PREFIX}{name}' is {token_id}, but there are {len(tokens)} tokens"
+        )
+    return token_id
 
 
 def _other_end_tokens(file: GgufFile, end: int, tokens: StringArray) -> tuple[int, ...]:
@@ -168,9 +170,9 @@ def _piece_types(file: GgufFile, tokens: StringArray) -> list[int]:
 
 def _check_distinct(file: GgufFile, tokens: Sequence[str]) -> None:
     """Raise ModelError if a token is empty or occurs twice."""
-    ids = {token: number for number, token in enumerate(tokens)}
+    ids = {token: token_id for token_id, token in enumerate(tokens)}
     if len(ids) < len(tokens) or "" in ids:
-        index = next(number for number, token in enumerate(tokens) if not token or ids[token] != number)
+        index = next(token_id for token_id, token in enumerate(tokens) if not token or ids[token] != token_id)
         problem = f"is {quoted(tokens[index])}, which occurs twice" if tokens[index] else "is empty"
         raise ModelError(f"{file.path}: entry {index} of '{KEY_PREFIX}tokens' {problem}; the file is damaged")
 
@@ -198,11 +200,11 @@ def _sentencepiece_codec(file: GgufFile, tokens: StringArray) -> SentencePieceCo
             f"{file.path}: '{KEY_PREFIX}precompiled_charsmap' (a normalisation of texts) is not supported"
         )
     types, unknown = _piece_types(file, tokens), _unknown_id(file, tokens)
-    for number, kind in enumerate(types):
-        if kind == PieceType.unknown and number != unknown:
+    for token_id, kind in enumerate(types):
+        if kind == PieceType.unknown and token_id != unknown:
             raise ModelError(
-                f"{file.path}: tokens {unknown} and {number} both represent unknown characters; the file is "
-                "damaged"
+                f"{file.path}: tokens {unknown} and {token_id} both represent unknown characters; the file "
+                "is damaged"
             )
     types[unknown] = PieceType.unknown
     if types.count(PieceType.byte) not in (0, BYTE_COUNT):
@@ -261,11 +263,11 @@ def _varint_field(field: int, value: int) -> bytes:
 def _varint(value: int) -> bytes:
     if value < 128:
         return bytes((value,))
-    encoded = bytearray()
+    content = bytearray()
     while value > 127:
-        encoded.append(value & 127 | 128)
+        content.append(value & 127 | 128)
         value >>= 7
-    return bytes((*encoded, value))
+    return bytes((*content, value))
 
 
 # Byte-level BPE
@@ -295,8 +297,8 @@ def _byte_level_codec(file: GgufFile, tokens: StringArray, pre_tokeniser: PreTok
     codec = byte_level_codec(library, pairs, str(file.path), pre_tokenizers.Sequence(steps), normaliser)
     added_types = (PieceType.unknown, PieceType.control, PieceType.user_defined)
     codec.add(
-        AddedToken(tokens[number], special=kind != PieceType.user_defined)
-        for number, kind in enumerate(_piece_types(file, tokens))
+        AddedToken(tokens[token_id], special=kind != PieceType.user_defined)
+        for token_id, kind in enumerate(_piece_types(file, tokens))
         if kind in added_types
     )
     return codec
@@ -305,8 +307,8 @@ def _byte_level_codec(file: GgufFile, tokens: StringArray, pre_tokeniser: PreTok
 def _byte_pairs(file: GgufFile, tokens: StringArray, whole_words: bool) -> _core.BytePairs:
     pieces, merges = tokens.decode_all(), file.strings(f"{KEY_PREFIX}merges").decode_all()
     _check_distinct(file, pieces)
-    for number, merge in enumerate(merges):
+    for index, merge in enumerate(merges):
         if merge.count(" ") != 1:
-            raise ModelError(f"{file.path}: entry {number} of '{KEY_PREFIX}merges' is not a pair of tokens")
+            raise ModelError(f"{file.path}: entry {index} of '{KEY_PREFIX}merges' is not a pair of tokens")
     with TokenizersErrorHandler(file.path, f"'{KEY_PREFIX}merges' disagree with '{KEY_PREFIX}tokens'"):
         return _core.BytePairs(pieces, merges, whole_words)

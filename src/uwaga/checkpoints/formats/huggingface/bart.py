@@ -76,18 +76,18 @@ def with_stored_positions(
     :mod:`uwaga.checkpoints.formats.huggingface.export` writes such tables.
     """
     shape = (settings.max_length, settings.width)
-    stored = [tensors[name] for name in POSITIONS if name in tensors and tensors[name].shape == shape]
-    if all(is_constant(tensor, sinusoids(settings)) for tensor in stored):
+    stored_tables = [tensors[name] for name in POSITIONS if name in tensors and tensors[name].shape == shape]
+    if all(is_constant(tensor, sinusoids(settings)) for tensor in stored_tables):
         return settings
     return settings.model_copy(update={"positions": "learned"})
 
 
-def table(settings: TransformerSettings, shared: bool) -> Table:
-    """Return the table of a model's weights; ``shared`` is True if both sides share one embedding."""
+def table(settings: TransformerSettings, is_shared: bool) -> Table:
+    """Return the table of a model's weights; ``is_shared`` is True if both sides share one embedding."""
     weights = dict(_blocks("encoder", settings.encoder_layers, (*ENCODER_PARTS, *COMMON_PARTS)))
     weights |= _blocks("decoder", settings.decoder_layers, (*DECODER_PARTS, *COMMON_PARTS))
     aliases = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
-    if shared:
+    if is_shared:
         copies = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
         aliases = dict.fromkeys((*copies, "lm_head.weight"), "model.shared.weight")
     sides = (("source", "encoder"), ("target", "decoder"))
@@ -122,7 +122,7 @@ def _blocks(
     for layer in range(layers):
         for part, stored_part in parts:
             matrices = ATTENTION_MATRICES if part.endswith("attention") else (("", ("",)),)
-            for name, stored in matrices:
+            for name, stored_matrices in matrices:
                 for kind in PARAMETERS:
                     weight_name = ".".join(filter(None, (stack, str(layer), part, name, kind)))
                     names = (
@@ -131,7 +131,7 @@ def _blocks(
                                 None, ("model", stack, "layers", str(layer), stored_part, stored_name, kind)
                             )
                         )
-                        for stored_name in stored
+                        for stored_name in stored_matrices
                     )
                     yield weight_name, tuple(map(View, names))
 
@@ -181,9 +181,9 @@ def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
     reader = folder.reader
     reader.refuse(traits.unsupported)
     size = reader.integer("vocab_size", minimum=4)
-    tied = reader.flag("tie_word_embeddings", True)
+    is_tied = reader.flag("tie_word_embeddings", True)
     values = common_settings(reader, traits.activation, traits.scales_embedding)
-    values |= {**traits.settings, "tie": "all" if tied else "none"}
+    values |= {**traits.settings, "tie": "all" if is_tied else "none"}
     settings = folder.settings(TransformerSettings, values, size)
     end, pad = reader.integer("eos_token_id", traits.end), reader.integer("pad_token_id", traits.pad)
     start = reader.decoder_start_token()
@@ -191,32 +191,32 @@ def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
     token_ids = {"eos_token_id": end, "pad_token_id": pad}
     reader.check_ids(size, **token_ids, **({} if start is None else {"decoder_start_token_id": start}))
     sides = traits.tokenisers(folder.path, TokenIds(size, start, end, pad))
-    tensors = with_full_names(folder.tensors, tied)
+    tensors = with_full_names(folder.tensors, is_tied)
     if traits.stored_positions:
         settings = with_stored_positions(settings, tensors)
     return FamilyModel(
         settings,
         (size, size),
         sides,
-        traits.table(settings, tied),
+        traits.table(settings, is_tied),
         tensors,
         generation_defaults=_generation_defaults(traits, reader, end),
     )
 
 
-def with_full_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[str, StoredTensor]:
+def with_full_names(stored_tensors: Mapping[str, StoredTensor], is_shared: bool) -> dict[str, StoredTensor]:
     """Return the tensors under the names that they have in a model with an output layer.
 
     Args:
-        stored: the stored tensors by name.
-        shared: True if both sides share one embedding. If it is False, an embedding that is stored only once
-            is used for both sides.
+        stored_tensors: the stored tensors by name.
+        is_shared: True if both sides share one embedding. If it is False, an embedding that is stored only
+            once is used for both sides.
     """
     values = {
         f"model.{name}" if name.startswith(HEADLESS_PREFIXES) else name: tensor
-        for name, tensor in stored.items()
+        for name, tensor in stored_tensors.items()
     }
-    if not shared and SHARED_EMBEDDING in values:
+    if not is_shared and SHARED_EMBEDDING in values:
         shared_tensor = values.pop(SHARED_EMBEDDING)
         for name in EMBEDDINGS:
             values.setdefault(name, shared_tensor)
@@ -319,7 +319,7 @@ def is_nllb(folder: HuggingFaceFolder) -> bool:
     return not (folder.path / "vocab.json").exists()
 
 
-def m2m100_table(settings: TransformerSettings, shared: bool) -> Table:
+def m2m100_table(settings: TransformerSettings, is_shared: bool) -> Table:
     """Return the table of weights; early files also contain the positions, under another name."""
 
     def padded_sinusoids() -> Floats:
@@ -330,7 +330,7 @@ def m2m100_table(settings: TransformerSettings, shared: bool) -> Table:
 
     shape = (settings.max_length + SPARE_ROWS, settings.width)
     constant = {f"{name}s": (shape, padded_sinusoids) for name in POSITIONS}
-    return replace(table(settings, shared), constant=constant)
+    return replace(table(settings, is_shared), constant=constant)
 
 
 def _tokeniser_reader(folder: HuggingFaceFolder) -> Callable[[Path, TokenIds], TokeniserPair]:

@@ -76,13 +76,13 @@ def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
     return FamilyModel(settings, (size, size), TokeniserPair(tokeniser, tokeniser), table(settings), tensors)
 
 
-def _normalise_names(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
+def _normalise_names(stored_tensors: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
     """Return the weights under uniform names; stored names depend on the model class and the version."""
     tensors: dict[str, StoredTensor] = {}
-    for name, tensor in stored.items():
+    for name, tensor in stored_tensors.items():
         name_without_prefix = name.removeprefix(PREFIX)
-        for old, new in OLD_NAMES.items():
-            name_without_prefix = name_without_prefix.replace(old, new)
+        for old_name, new_name in OLD_NAMES.items():
+            name_without_prefix = name_without_prefix.replace(old_name, new_name)
         tensors[name_without_prefix] = tensor
     if DECODER_BIAS in tensors:
         tensors[BIAS] = tensors.pop(DECODER_BIAS)

@@ -94,13 +94,13 @@ def tokeniser_config(
     Args:
         languages: codes of the source and target languages.
         max_length: maximum number of tokens.
-        separate: True if the two sides have different vocabularies.
+        has_separate_vocabularies: True if the two sides have different vocabularies.
     """
     return {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": languages[0],
         "target_lang": languages[1],
-        "separate_vocabs": separate,
+        "separate_vocabs": has_separate_vocabularies,
         "eos_token": END,
         "unk_token": UNKNOWN,
         "pad_token": PAD,
@@ -160,26 +160,30 @@ def write_hugging_face(folder: Path, to: ExportFormat, model: TranslationModel) 
     if transformer.settings.tie == "all" and sides[0].pieces != sides[1].pieces:
         raise ModelError(f"{to}: source and target share an embedding, but their vocabularies differ")
     options = replace(model.decoding, nbest=1)
-    exported = as_marian(transformer, sides) if to == "marian" else as_pegasus(transformer, sides)
-    write_folder(folder, _file_contents(to, transformer, exported, options, model.languages))
+    exported_model = as_marian(transformer, sides) if to == "marian" else as_pegasus(transformer, sides)
+    write_folder(folder, _file_contents(to, transformer, exported_model, options, model.languages))
     return _differences(
-        transformer.settings, model.source, model.text, options, to, exported.has_separate_vocabularies
+        transformer.settings, model.source, model.text, options, to, exported_model.has_separate_vocabularies
     )
 
 
 def _file_contents(
     to: ExportFormat,
     model: Transformer,
-    exported: ExportedModel,
+    exported_model: ExportedModel,
     options: SearchOptions,
     languages: tuple[str, str],
 ) -> dict[str, bytes]:
     """Return the contents of the folder's files by file name."""
-    source, target = exported.sides
-    generation = to_generation_config(options, exported.symbols, model.max_target, exported.unused)
+    source, target = exported_model.sides
+    generation = to_generation_config(
+        options, exported_model.symbols, model.max_target, exported_model.unused
+    )
     limit = model.settings.max_length
     files = {
-        CONFIG: _json_bytes(model_config(to, model.settings, exported.symbols, exported.sizes, generation)),
+        CONFIG: _json_bytes(
+            model_config(to, model.settings, exported_model.symbols, exported_model.sizes, generation)
+        ),
         GENERATION: _json_bytes(generation),
         SOURCE: source.model,
         TARGET: target.model,
@@ -189,9 +193,9 @@ def _file_contents(
                 languages, limit, has_separate_vocabularies=exported_model.has_separate_vocabularies
             )
         ),
-        WEIGHTS: weight_bytes(model, exported, drop_sinusoids=to == "marian"),
+        WEIGHTS: weight_bytes(model, exported_model, drop_sinusoids=to == "marian"),
     }
-    if exported.has_separate_vocabularies:
+    if exported_model.has_separate_vocabularies:
         files[TARGET_VOCABULARY] = _json_bytes(target.ids())
     return files
 
@@ -232,12 +236,12 @@ def _check_supported(settings: TransformerSettings, to: ExportFormat) -> None:
         "head_width": (None, settings.width // settings.heads),
         "tie": ("none", "decoder", "all") if to == "marian" else ("all",),
     }
-    for name, allowed in supported.items():
+    for name, allowed_values in supported.items():
         value = getattr(settings, name)
-        if value not in allowed:
+        if value not in allowed_values:
             raise ModelError(
                 f"the model's setting {name} = {value!r} is not supported by {to} (supported: "
-                f"{' or '.join(map(repr, allowed))}); its weights cannot be exported"
+                f"{' or '.join(map(repr, allowed_values))}); its weights cannot be exported"
             )
 
 
@@ -251,7 +255,7 @@ def _differences(
     text: TextOptions,
     options: SearchOptions,
     to: ExportFormat,
-    separate: bool,
+    has_separate_vocabularies: bool,
 ) -> list[str]:
     notes: list[str] = []
     if source.encode("a  b ") != source.encode("a b"):
@@ -269,7 +273,7 @@ def _differences(
             f"uwaga limits a target to {options.max_ratio:g} times the number of source tokens plus "
             f"{options.max_extra}; the folder states only the limit of {limit} tokens"
         )
-    if to == "marian" and separate:
+    if to == "marian" and has_separate_vocabularies:
         notes.append(
             "CTranslate2's converter supports only one vocabulary, so it cannot convert this folder, which "
             "has two"

@@ -82,7 +82,7 @@ class ExportedVocabulary:
 
     def ids(self) -> dict[str, int]:
         """Return a mapping from pieces to ids."""
-        return {piece: number for number, piece in enumerate(self.pieces)}
+        return {piece: token_id for token_id, piece in enumerate(self.pieces)}
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,13 @@ def exported_vocabulary(tokeniser: Subwords) -> ExportedVocabulary:
 
 def _rename_pieces(side: ExportedVocabulary, size: int, names: dict[int, str]) -> ExportedVocabulary:
     """Return a vocabulary resized to ``size`` pieces; the given ids, and no others, have the given names."""
-    pieces = [*side.pieces, *(f"<unused{number}>" for number in range(len(side.pieces), size))]
-    reserved = set(names.values())
-    for number, piece in enumerate(pieces):
-        if piece in reserved and names.get(number) != piece:
-            pieces[number] = f"<unused{number}>"
-    for number, piece in names.items():
-        pieces[number] = piece
+    pieces = [*side.pieces, *(f"<unused{token_id}>" for token_id in range(len(side.pieces), size))]
+    reserved_pieces = set(names.values())
+    for token_id, piece in enumerate(pieces):
+        if piece in reserved_pieces and names.get(token_id) != piece:
+            pieces[token_id] = f"<unused{token_id}>"
+    for token_id, piece in names.items():
+        pieces[token_id] = piece
     return ExportedVocabulary(side.model, tuple(pieces))
 
 
@@ -182,11 +182,11 @@ def as_marian(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocab
 def _extend_vocabulary(weights: dict[str, Tensor], size: int) -> None:
     """Extend the weights in place to ``size`` tokens; new tokens have zero embeddings and probability 0."""
     tables = ("source_embedding.weight", "target_embedding.weight", "output_weight")
-    extended: dict[int, Tensor] = {}
+    extended_weights: dict[int, Tensor] = {}
     for name in tables:
-        old = weights[name]
-        padding = torch.zeros(size - old.shape[0], old.shape[1])
-        weights[name] = extended.setdefault(id(old), torch.cat([old, padding]))
+        old_weight = weights[name]
+        padding = torch.zeros(size - old_weight.shape[0], old_weight.shape[1])
+        weights[name] = extended_weights.setdefault(id(old_weight), torch.cat([old_weight, padding]))
     bias = weights["output_bias"]
     weights["output_bias"] = torch.cat([bias, torch.full((size - len(bias),), EXCLUDED_LOGIT)])
 
@@ -194,18 +194,18 @@ def _extend_vocabulary(weights: dict[str, Tensor], size: int) -> None:
 def _convert_weights(model: Transformer) -> dict[str, Tensor]:
     """Return the weights in float32 with Marian's column order, position tables and an output bias."""
     settings = model.settings
-    stored = dict(model.state_dict(keep_vars=True))
+    stored_tensors = dict(model.state_dict(keep_vars=True))
     if settings.positions == "sinusoidal":
         for side, positions in (("source", model.source_positions), ("target", model.target_positions)):
-            stored[f"{side}_positions.weight"] = positions.get_buffer("table")
+            stored_tensors[f"{side}_positions.weight"] = positions.get_buffer("table")
     else:
         for side in ("source", "target"):
-            rows = stored[f"{side}_positions.weight"]
-            stored[f"{side}_positions.weight"] = rows[settings.position_offset :]
+            rows = stored_tensors[f"{side}_positions.weight"]
+            stored_tensors[f"{side}_positions.weight"] = rows[settings.position_offset :]
     converted: dict[int, Tensor] = {}
     needs_deinterleaving = settings.positions == "sinusoidal" and settings.sinusoids == "interleaved"
     weights: dict[str, Tensor] = {}
-    for name, tensor in stored.items():
+    for name, tensor in stored_tensors.items():
         if id(tensor) not in converted:
             single_precision = tensor.detach().to("cpu", torch.float32)
             converted[id(tensor)] = (
@@ -229,29 +229,29 @@ def _export_settings(model: Transformer) -> TransformerSettings:
     return model.settings.model_copy(update=overrides)
 
 
-def weight_bytes(model: Transformer, exported: ExportedModel, *, drop_sinusoids: bool) -> bytes:
+def weight_bytes(model: Transformer, exported_model: ExportedModel, *, drop_sinusoids: bool) -> bytes:
     """Return the contents of the safetensors file, with the weight names of Marian and Pegasus.
 
     Args:
         model: the model that was converted.
-        exported: the converted weights.
+        exported_model: the converted weights.
         drop_sinusoids: True to omit position tables that equal Marian's sinusoids, because Marian folders do
             not contain any.
     """
     settings = _export_settings(model)
     with torch.device("meta"), SkipInit():
-        skeleton = Transformer(settings, model.symbols, *exported.sizes)
+        skeleton = Transformer(settings, model.symbols, *exported_model.sizes)
     table = seq2seq_table(settings, settings.tie == "all")
-    stored: dict[str, Tensor] = {}
+    stored_tensors: dict[str, Tensor] = {}
     for name, template in skeleton.state_dict().items():
-        weight = _checked_weight(name, exported.weights.get(name), template.shape)
+        weight = _checked_weight(name, exported_model.weights.get(name), template.shape)
         names = [view.name for view in table.weights[name]]
         for stored_name, part in zip(names, weight.chunk(len(names)), strict=True):
-            stored[stored_name] = part.contiguous()
-    stored["final_logits_bias"] = stored["final_logits_bias"][None]  # (1, vocabulary)
+            stored_tensors[stored_name] = part.contiguous()
+    stored_tensors["final_logits_bias"] = stored_tensors["final_logits_bias"][None]  # (1, vocabulary)
     if drop_sinusoids:
-        _drop_default_positions(stored, settings)
-    return safetensors.torch.save(stored, metadata={"format": "pt"})
+        _drop_default_positions(stored_tensors, settings)
+    return safetensors.torch.save(stored_tensors, metadata={"format": "pt"})
 
 
 def _checked_weight(name: str, weight: Tensor | None, shape: torch.Size) -> Tensor:
@@ -269,9 +269,9 @@ def _checked_weight(name: str, weight: Tensor | None, shape: torch.Size) -> Tens
     return weight
 
 
-def _drop_default_positions(stored: dict[str, Tensor], settings: TransformerSettings) -> None:
+def _drop_default_positions(stored_tensors: dict[str, Tensor], settings: TransformerSettings) -> None:
     """Remove the position tables if both are Marian's sinusoids."""
     default = sinusoids(settings.max_length, settings.width, "halves")
-    if all(torch.equal(stored[name], default) for name in POSITIONS):
+    if all(torch.equal(stored_tensors[name], default) for name in POSITIONS):
         for name in POSITIONS:
-            del stored[name]
+            del stored_tensors[name]

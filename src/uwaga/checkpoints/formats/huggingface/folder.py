@@ -57,7 +57,7 @@ def search_options(
     folder: Path,
     config: Mapping[str, Any],
     defaults: Mapping[str, Any] | None = None,
-    ignored: Collection[str] = (),
+    ignored_names: Collection[str] = (),
     decoder_only: bool = False,
 ) -> SearchOptions:
     """Read the default search options from ``generation_config.json`` or, in older folders, ``config.json``.
@@ -66,7 +66,7 @@ def search_options(
         folder: the model folder.
         config: the contents of its ``config.json``.
         defaults: values of settings that the folder does not state.
-        ignored: names of settings that are not read.
+        ignored_names: names of settings that are not read.
         decoder_only: True for a decoder-only model.
     """
     path = folder / GENERATION
@@ -74,7 +74,7 @@ def search_options(
     values = dict(defaults or {}) | stated_settings
     if "max_length" in stated_settings and "max_new_tokens" not in stated_settings:
         values.pop("max_new_tokens", None)
-    values = {name: value for name, value in values.items() if name not in ignored}
+    values = {name: value for name, value in values.items() if name not in ignored_names}
     try:
         return from_generation_config(values, decoder_only)
     except (SettingsError, TypeError, ValueError, OverflowError, AttributeError) as error:
@@ -138,9 +138,9 @@ class ConfigReader:
             neutral_values: for each key, the values that disable the feature.
         """
         common_values = {"quantization_config": (), "is_encoder_decoder": (True,), "pruned_heads": ({},)}
-        for name, allowed in {**common_values, **neutral_values}.items():
+        for name, allowed_values in {**common_values, **neutral_values}.items():
             value = self.values.get(name)
-            if value is not None and value not in allowed:
+            if value is not None and value not in allowed_values:
                 raise ModelError(f"{self.path}: {name!r} = {quoted(value)} is not supported by uwaga")
 
     def start(self) -> int:

@@ -75,11 +75,11 @@ def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
 
 def table(settings: DecoderOnlySettings) -> Table:
     """Return the table of weights, with stored names as in a model without an output layer."""
-    tied = settings.tie_output
+    is_tied = settings.tie_output
     weights = {
         "embedding.weight": (View(EMBEDDING),),
         "positions.weight": (View("wpe.weight"),),
-        "output_weight": (View(EMBEDDING if tied else HEAD),),
+        "output_weight": (View(EMBEDDING if is_tied else HEAD),),
     }
     for kind in ("weight", "bias"):
         weights[f"decoder_norm.{kind}"] = (View(f"ln_f.{kind}"),)
@@ -90,4 +90,4 @@ def table(settings: DecoderOnlySettings) -> Table:
                 )
                 weights[f"decoder.{layer}.{part}.{kind}"] = (stored_view,)
     masks = tuple(f"h.{layer}.{mask}" for layer in range(settings.layers) for mask in MASKS)
-    return Table(weights, {HEAD: EMBEDDING} if tied else {}, unused=masks)
+    return Table(weights, {HEAD: EMBEDDING} if is_tied else {}, unused=masks)

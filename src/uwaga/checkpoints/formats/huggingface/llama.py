@@ -230,7 +230,9 @@ def read_gemma3(folder: HuggingFaceFolder) -> FamilyModel:
     return _read(folder, text_reader, tensors)
 
 
-def _read(folder: HuggingFaceFolder, reader: ConfigReader, stored: Mapping[str, StoredTensor]) -> FamilyModel:
+def _read(
+    folder: HuggingFaceFolder, reader: ConfigReader, stored_tensors: Mapping[str, StoredTensor]
+) -> FamilyModel:
     family = FAMILIES[reader.values["model_type"]]
     reader = ConfigReader(folder.path, {**family.defaults, **reader.values})
     reader.refuse({"is_decoder": (True, False), "add_cross_attention": (False,), **family.unsupported})
@@ -267,7 +269,7 @@ def _setting_values(reader: ConfigReader, family: Family) -> dict[str, Any]:
     heads, layers = (reader.integer(name, minimum=1) for name in ("num_attention_heads", "num_hidden_layers"))
     head_width = reader.integer("head_dim", max(width // heads, 1), minimum=1)
     has_layer_types = reader.values["model_type"] == "gemma3_text"
-    rotary, local = (
+    rotary, local_rotary = (
         read_layered_rotary(reader, head_width)
         if has_layer_types
         else (read_rotary(reader, head_width), None)
@@ -306,8 +308,8 @@ def _setting_values(reader: ConfigReader, family: Family) -> dict[str, Any]:
             ("logit_cap", "final_logit_softcapping"),
         ):
             values[name] = None if config.get(key) is None else reader.number(key, 1.0)
-    if local is not None and window is not None:
-        values["local_rotary"] = local
+    if local_rotary is not None and window is not None:
+        values["local_rotary"] = local_rotary
     return values
 
 
@@ -368,12 +370,12 @@ def _end_tokens(reader: ConfigReader) -> list[int]:
     """
     value = read_optional(reader.path.parent / GENERATION).get("eos_token_id")
     value = reader.values.get("eos_token_id") if value is None else value
-    ends = value if isinstance(value, list) else [] if value is None else [value]
-    if any(type(token) is not int or token < 0 for token in ends):
+    end_tokens = value if isinstance(value, list) else [] if value is None else [value]
+    if any(type(token) is not int or token < 0 for token in end_tokens):
         raise ModelError(
             f"{reader.path}: 'eos_token_id' must be a token id or a list of token ids, not {quoted(value)}"
         )
-    return ends
+    return end_tokens
 
 
 def _optional_id(reader: ConfigReader, name: str) -> int | None:
@@ -382,10 +384,10 @@ def _optional_id(reader: ConfigReader, name: str) -> int | None:
 
 
 def _weight_table(settings: DecoderOnlySettings, family: Family) -> Table:
-    tied = settings.tie_output
+    is_tied = settings.tie_output
     weights: dict[str, tuple[View, ...]] = {
         "embedding.weight": (View(EMBEDDING),),
-        "output_weight": (View(EMBEDDING if tied else HEAD),),
+        "output_weight": (View(EMBEDDING if is_tied else HEAD),),
         "decoder_norm.weight": (View("norm.weight"),),
     }
     for layer in range(settings.layers):
@@ -405,4 +407,4 @@ def _weight_table(settings: DecoderOnlySettings, family: Family) -> Table:
         UNUSED_FREQUENCIES,
         *(f"layers.{layer}.self_attn.{UNUSED_FREQUENCIES}" for layer in range(settings.layers)),
     )
-    return Table(weights, {HEAD: EMBEDDING} if tied else {}, unused=unused)
+    return Table(weights, {HEAD: EMBEDDING} if is_tied else {}, unused=unused)

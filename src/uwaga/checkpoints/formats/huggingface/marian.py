@@ -45,11 +45,11 @@ def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
     """Interpret a Marian folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
     reader, path = folder.reader, folder.path
     reader.refuse(UNSUPPORTED)
-    shared = reader.flag("share_encoder_decoder_embeddings", True)
-    tied = reader.flag("tie_word_embeddings", True)
+    is_shared = reader.flag("share_encoder_decoder_embeddings", True)
+    is_tied = reader.flag("tie_word_embeddings", True)
     source_size = reader.integer("vocab_size", minimum=4)
     target_size = reader.integer("decoder_vocab_size", source_size, minimum=4)
-    if shared and source_size != target_size:
+    if is_shared and source_size != target_size:
         raise ModelError(
             f"{reader.path}: both sides share one embedding, but 'vocab_size' and 'decoder_vocab_size' differ"
         )
@@ -57,14 +57,14 @@ def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
         "norm": "post",
         "positions": "sinusoidal",
         "sinusoids": "halves",
-        "tie": ("all" if shared else "decoder") if tied else "none",
+        "tie": ("all" if is_shared else "decoder") if is_tied else "none",
     }
     settings = folder.settings(TransformerSettings, values, max(source_size, target_size))
     start, end, pad = reader.start(), reader.integer("eos_token_id"), reader.integer("pad_token_id")
     reader.check_ids(target_size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
     ids = read_vocabulary(path / VOCABULARY, source_size)
     source = _tokeniser(path, SOURCE, VOCABULARY, ids, start, end, pad)
-    vocabulary = TARGET_VOCABULARY if not shared and (path / TARGET_VOCABULARY).exists() else VOCABULARY
+    vocabulary = TARGET_VOCABULARY if not is_shared and (path / TARGET_VOCABULARY).exists() else VOCABULARY
     if (vocabulary, target_size) != (VOCABULARY, source_size):
         ids = read_vocabulary(path / vocabulary, target_size)
     target = _tokeniser(path, TARGET, vocabulary, ids, start, end, pad)
@@ -73,7 +73,7 @@ def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
         settings,
         (source_size, target_size),
         TokeniserPair(source, target),
-        table(settings, shared),
+        table(settings, is_shared),
         folder.tensors,
         read_languages(path),
     )

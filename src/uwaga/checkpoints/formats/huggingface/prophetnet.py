@@ -99,11 +99,11 @@ def table(settings: ProphetNetSettings) -> Table:
 def _blocks(stack: str, layers: int, parts: LayerParts) -> Iterator[tuple[str, tuple[View, ...]]]:
     for layer in range(layers):
         for part, stored_part, matrices in parts:
-            for name, stored in matrices:
+            for name, stored_matrices in matrices:
                 for kind in PARAMETERS:
                     weight_name = ".".join(filter(None, (stack, str(layer), part, name, kind)))
                     names = (
                         ".".join(filter(None, (stack, "layers", str(layer), stored_part, stored_name, kind)))
-                        for stored_name in stored
+                        for stored_name in stored_matrices
                     )
                     yield weight_name, tuple(map(View, names))

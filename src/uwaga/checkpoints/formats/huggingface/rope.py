@@ -122,15 +122,15 @@ def _rotary_settings(
             f"{', '.join(REQUIRED_PARAMETERS)}"
         )
     length = reader.integer(LENGTH_KEY, minimum=1)
-    original = reader.integer(
+    original_length = reader.integer(
         ORIGINAL_LENGTH_KEY, group_reader.integer(ORIGINAL_LENGTH_KEY, length, minimum=1), minimum=1
     )
     settings: dict[str, Any] = {"base": base, "scaling": kind}
     settings |= {name: group_reader.number(key, 0.0) for name, key in REQUIRED_PARAMETERS[kind].items()}
     if kind == "yarn":
-        settings |= _yarn_settings(group_reader, length / original)
+        settings |= _yarn_settings(group_reader, length / original_length)
     if kind != "linear":
-        settings["original_length"] = length if kind == "dynamic" else original
+        settings["original_length"] = length if kind == "dynamic" else original_length
     return settings
 
 
@@ -159,6 +159,8 @@ def _yarn_settings(group_reader: ConfigReader, ratio: float) -> dict[str, float]
         if group_reader.values.get(name)
     ]
     if len(scales) == 2 and "attention_factor" not in settings:
-        first, second = (1.0 + 0.1 * scale * max(math.log(settings["factor"]), 0.0) for scale in scales)
-        settings["attention_factor"] = first / second
+        numerator, denominator = (
+            1.0 + 0.1 * scale * max(math.log(settings["factor"]), 0.0) for scale in scales
+        )
+        settings["attention_factor"] = numerator / denominator
     return settings

@@ -126,9 +126,10 @@ def _blocks(
                 if part == "feed_forward"
                 else ATTENTION_MATRICES
             )
-            for name, stored in matrices:
+            for name, stored_matrices in matrices:
                 names = tuple(
-                    View(f"{stored_prefix}.{stored_part}.{stored_name}.weight") for stored_name in stored
+                    View(f"{stored_prefix}.{stored_part}.{stored_name}.weight")
+                    for stored_name in stored_matrices
                 )
                 yield f"{stack}.{layer}.{part}.{name}.weight", names
 

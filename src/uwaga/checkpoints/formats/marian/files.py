@@ -220,7 +220,7 @@ def _read_vocabulary(path: Path) -> dict[str, int]:
         raise ModelError(f"{path}: the vocabulary cannot be read: {error}") from None
     ids: dict[str, int] = {}
     key: str | None = None
-    for number, line in enumerate((line.rstrip("\r") for line in lines), start=1):
+    for line_number, line in enumerate((line.rstrip("\r") for line in lines), start=1):
         if not line.strip() or line in ("---", "..."):
             continue
         if line.startswith("? "):  # YAML puts a long key on a line of its own
@@ -228,12 +228,12 @@ def _read_vocabulary(path: Path) -> dict[str, int]:
             continue
         entry = ENTRY.match(f"{key}{line}" if key is not None else line)
         if entry is None:
-            raise ModelError(f"{path}: line {number} must be a piece and its id, not {line[:40]!r}")
+            raise ModelError(f"{path}: line {line_number} must be a piece and its id, not {line[:40]!r}")
         try:
             piece = _decode_scalar(entry["piece"])
             piece.encode("utf-8")
         except ValueError:  # an escape beyond Unicode, or a lone surrogate
-            raise ModelError(f"{path}: line {number} is not valid Unicode: {line[:40]!r}") from None
+            raise ModelError(f"{path}: line {line_number} is not valid Unicode: {line[:40]!r}") from None
         ids[piece] = int(entry["number"])
         key = None
     if sorted(ids.values()) != list(range(len(ids))):

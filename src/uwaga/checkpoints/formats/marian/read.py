@@ -46,10 +46,10 @@ def read_lexical_shortlist(
         padded_size: number of tokens of each side with the padding token, which has no shortlist entries.
         is_shared: True if both sides have the same tokens, so that source tokens may be copied.
     """
-    common, first, targets = _core.marian_lists(printable(path), read_private(path), *sizes)
+    common_tokens, first_indices, targets = _core.marian_lists(printable(path), read_private(path), *sizes)
     return Shortlist(
-        np.arange(common, dtype=np.int32),
-        np.concatenate([first, np.full(padded_size - sizes[0], len(targets), dtype=np.int32)]),
+        np.arange(common_tokens, dtype=np.int32),
+        np.concatenate([first_indices, np.full(padded_size - sizes[0], len(targets), dtype=np.int32)]),
         targets,
         padded_size,
         allow_source=is_shared,

@@ -161,7 +161,7 @@ def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
 
 def weight_bytes(model: torch.nn.Module, dtype: StoredDtype) -> bytes:
     """Return the contents of a safetensors file with the weights; floating-point weights are in ``dtype``."""
-    stored: dict[str, torch.Tensor] = {}
+    stored_tensors: dict[str, torch.Tensor] = {}
     for name, tensor in distinct_tensors(model).items():
         value = tensor.detach().cpu()
         if value.is_floating_point():
@@ -173,6 +173,6 @@ def weight_bytes(model: torch.nn.Module, dtype: StoredDtype) -> bytes:
                 )
         if dtype == "int8" and value.ndim == 2:
             integers, scales = to_int8(value.numpy())
-            value, stored[name + SCALES] = torch.from_numpy(integers), torch.from_numpy(scales)
-        stored[name] = value.contiguous()
-    return safetensors.torch.save(stored, metadata={"format": "pt"})
+            value, stored_tensors[name + SCALES] = torch.from_numpy(integers), torch.from_numpy(scales)
+        stored_tensors[name] = value.contiguous()
+    return safetensors.torch.save(stored_tensors, metadata={"format": "pt"})

@@ -117,8 +117,8 @@ def tokeniser_frame(languages: Languages) -> dict[str, Any] | None:
     if isinstance(source.codec, SentencePieceCodec) and source.codec.model_file is None:
         frame["strip"] = source.codec.strip
         frame["special"] = [
-            {"id": number, "text": token.content, **_token_flags(token)}
-            for number, token in source.codec.special_tokens.items()
+            {"id": token_id, "text": token.content, **_token_flags(token)}
+            for token_id, token in source.codec.special_tokens.items()
         ]
     if source.languages:
         frame["languages"] = {
@@ -246,7 +246,7 @@ def _read_ids(path: Path, size: int) -> dict[str, int]:
     The ids need not be consecutive, and one may equal ``size``, which is beyond the rows of the embeddings.
     """
     values = read_mapping(path)
-    ids = [number for number in values.values() if type(number) is int and 0 <= number <= size]
+    ids = [token_id for token_id in values.values() if type(token_id) is int and 0 <= token_id <= size]
     if not values or len(set(ids)) != len(values):
         raise ModelError(
             f"{path}: the pieces do not have distinct ids from 0 to {size}; convert the model again"
@@ -421,9 +421,9 @@ def _file_tensors(packed: PackedWeights, layout: PackedLayout) -> dict[str, NDAr
     panels: dict[str, NDArray[Any]] = {}
     others: dict[str, NDArray[Any]] = {}
     for name, matrix in packed.matrices.items():
-        first, *remaining = layout.matrices[name].arrays
-        panels[first] = matrix.arrays[0]
-        others |= dict(zip(remaining, matrix.arrays[1:], strict=True))
+        first_array, *remaining_arrays = layout.matrices[name].arrays
+        panels[first_array] = matrix.arrays[0]
+        others |= dict(zip(remaining_arrays, matrix.arrays[1:], strict=True))
     return panels | others | packed.vectors
 
 

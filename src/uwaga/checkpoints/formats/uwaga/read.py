@@ -376,22 +376,22 @@ def _weights(path: Path, config: FolderConfig) -> Weights:
         formats = {name: _stored_format(config, shape) for name, shape in shapes.items()}
         scales = {name + SCALES: shapes[name][:1] for name, form in formats.items() if form == "I8"}
         check_header(path, shapes | scales, formats | dict.fromkeys(scales, "F32"))
-    stored = _open(path, config)
-    for name, tensor in stored.items():
+    stored_tensors = _open(path, config)
+    for name, tensor in stored_tensors.items():
         expected = _stored_format(config, tensor.shape)
         if tensor.format != expected:
             raise ModelError(
                 f"{path}: {name!r} is stored as {tensor.format}, but config.json requires {expected}; "
                 "the two files belong to different models"
             )
-    shapes = {name: tensor.shape for name, tensor in stored.items()}
-    return Weights(shapes, Table(identity_table({name: name for name in stored})), stored)
+    shapes = {name: tensor.shape for name, tensor in stored_tensors.items()}
+    return Weights(shapes, Table(identity_table({name: name for name in stored_tensors})), stored_tensors)
 
 
 def _open(path: Path, config: FolderConfig, check: bool = True) -> dict[str, StoredTensor]:
     """Return the tensors of the weight file; if ``check`` is True, verify the checksum of the full file."""
-    stored = open_tensors(path, config.sha256 if check else None)
-    return join_scales(stored) if config.weights == "int8" else stored
+    stored_tensors = open_tensors(path, config.sha256 if check else None)
+    return join_scales(stored_tensors) if config.weights == "int8" else stored_tensors
 
 
 def _stored_format(config: FolderConfig, shape: tuple[int, ...]) -> str:

@@ -77,9 +77,9 @@ def read_shortlist(
     _check_model(path, card, source, target, (source_vocabulary, target_vocabulary))
     tensors = open_tensors(path)
     _check_tensors(path, tensors, card)
-    common, first, targets = (tensors[name].values for name in TENSOR_NAMES)
+    common_tokens, first_indices, targets = (tensors[name].values for name in TENSOR_NAMES)
     try:
-        return Shortlist(common, first, targets, target_vocabulary)
+        return Shortlist(common_tokens, first_indices, targets, target_vocabulary)
     except ModelError as error:
         raise ModelError(f"{path}: damaged: {error}; create it again") from None
 
