@@ -33,25 +33,25 @@ def grow_diagonal(first: Links, second: Links) -> Links:
     are adjacent, also diagonally, to an accepted link; finally, links whose words are both unaligned are
     added.
     """
-    union = first | second
+    union_links = first | second
     links = set(first & second)
     sources, targets = {source for source, _ in links}, {target for _, target in links}
     frontier = sorted(links)
     while frontier:
-        added = []
+        added_links = []
         for source, target in frontier:
             for row_step, column_step in NEIGHBOURS:
                 neighbour = source + row_step, target + column_step
                 if (
-                    neighbour in union
+                    neighbour in union_links
                     and neighbour not in links
                     and not (neighbour[0] in sources and neighbour[1] in targets)
                 ):
                     links.add(neighbour)
                     sources.add(neighbour[0])
                     targets.add(neighbour[1])
-                    added.append(neighbour)
-        frontier = added
+                    added_links.append(neighbour)
+        frontier = added_links
     for direction in (first, second):
         for source, target in sorted(direction - links):
             if source not in sources and target not in targets:
@@ -98,12 +98,12 @@ def update_tension(tension: float, observed: float, shapes: Ids, counts: Ids) ->
         counts: (shapes,) number of target words in sentence pairs of each shape.
     """
     for _ in range(ASCENT_STEPS):
-        expected = 0.0
+        gradient = 0.0
         for (target, source), words in zip(shapes.tolist(), counts.tolist(), strict=True):
             deviations = distances(source, target)
             weights = np.exp(-tension * deviations)
-            expected -= words * float(np.mean((weights * deviations).sum(axis=1) / weights.sum(axis=1)))
-        tension += LEARNING_RATE * (observed - expected / float(counts.sum()))
+            gradient -= words * float(np.mean((weights * deviations).sum(axis=1) / weights.sum(axis=1)))
+        tension += LEARNING_RATE * (observed - gradient / float(counts.sum()))
         tension = min(MAX_TENSION, max(MIN_TENSION, tension))
     return tension
 
@@ -191,8 +191,8 @@ class WordAligner:
                 )
         links: list[Links] = [frozenset() for _ in sources]
         for group, cells in zip(groups, cell_indices, strict=True):
-            best = self._posteriors(group, cells).argmax(axis=-1)  # (pairs, target), 0 for null
-            for pair, row in zip(group.pairs.tolist(), best.tolist(), strict=True):
+            best_cells = self._posteriors(group, cells).argmax(axis=-1)  # (pairs, target), 0 for null
+            for pair, row in zip(group.pairs.tolist(), best_cells.tolist(), strict=True):
                 links[pair] = frozenset((position - 1, word) for word, position in enumerate(row) if position)
         return links
 
@@ -298,13 +298,13 @@ def corpus_lexicon(sources: Sequence[Sequence[str]], targets: Sequence[Sequence[
 
 def _distinct_numbers(parts: Iterable[Ids]) -> Ids:
     """Return the sorted distinct numbers of several arrays."""
-    unique: Ids = np.zeros(0, dtype=np.int64)
+    unique_numbers: Ids = np.zeros(0, dtype=np.int64)
     pending: list[Ids] = []
     for part in parts:
         pending.append(np.unique(part))
         if sum(map(len, pending)) > MAX_CELLS:
-            unique, pending = np.unique(np.concatenate([unique, *pending])), []
-    return np.unique(np.concatenate([unique, *pending]))
+            unique_numbers, pending = np.unique(np.concatenate([unique_numbers, *pending])), []
+    return np.unique(np.concatenate([unique_numbers, *pending]))
 
 
 def _dirichlet(counts: NDArray[np.float64], cell_sources: Ids, sources: int) -> Floats:
@@ -321,9 +321,9 @@ def digamma(x: NDArray[Any]) -> NDArray[np.float64]:
     x = np.array(x, dtype=np.float64)
     result = np.zeros_like(x)
     for _ in range(6):
-        low = x < 6.0
-        result[low] -= 1.0 / x[low]
-        x[low] += 1.0
+        is_low = x < 6.0
+        result[is_low] -= 1.0 / x[is_low]
+        x[is_low] += 1.0
     square = 1.0 / (x * x)
     result += np.log(x) - 0.5 / x - square * (1 / 12 - square * (1 / 120 - square / 252))
     return result

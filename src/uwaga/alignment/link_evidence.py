@@ -114,10 +114,10 @@ def link_probabilities(
 
 def weighted_sum(evidence: Evidence, weights: Sequence[float]) -> Evidence:
     """Return the logits: the weighted sums of the features, plus the bias, which is the last weight."""
-    expected = evidence.shape[-1] + 1
-    if len(weights) != expected:
+    expected_count = evidence.shape[-1] + 1
+    if len(weights) != expected_count:
         raise ModelError(
-            f"the model's alignment head has {len(weights)} link weights, but {expected} are needed; "
+            f"the model's alignment head has {len(weights)} link weights, but {expected_count} are needed; "
             "choose another alignment head with `uwaga align --choose`"
         )
     logits: Evidence = evidence @ np.array(weights[:-1]) + weights[-1]
@@ -152,9 +152,9 @@ def _largest_competitor(table: Evidence, axis: int) -> Evidence:
     """Return, for each cell, the maximum of the other cells along an axis."""
     if table.shape[axis] < 2:
         return np.zeros_like(table)
-    second, first = np.moveaxis(np.partition(table, (-2, -1), axis=axis), axis, 0)[-2:]
-    first, second = np.expand_dims(first, axis), np.expand_dims(second, axis)
-    return np.where(table >= first, second, first)
+    second_largest, largest = np.moveaxis(np.partition(table, (-2, -1), axis=axis), axis, 0)[-2:]
+    largest, second_largest = np.expand_dims(largest, axis), np.expand_dims(second_largest, axis)
+    return np.where(table >= largest, second_largest, largest)
 
 
 def _lexical_evidence(source: Sequence[str], target: Sequence[str], lexicon: WordLexicon) -> list[Evidence]:
@@ -181,7 +181,7 @@ def _spelling_features(word: str, partner: str) -> tuple[float, float, float]:
     if word[0].casefold() != partner[0].casefold():
         return 0.0, 0.0, punctuation
     left, right = word.casefold(), partner.casefold()
-    common = next(
+    common_length = next(
         (i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
     )
-    return float(left == right), common / max(len(left), len(right)), punctuation
+    return float(left == right), common_length / max(len(left), len(right)), punctuation

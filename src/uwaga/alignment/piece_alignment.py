@@ -95,15 +95,17 @@ def _largest_weight_links(weights: Floats, piece_words: Sequence[Sequence[range]
     strongest_sources = weights.argmax(axis=1).tolist()
     pairs = {
         (source, target)
-        for strongest, targets in zip(strongest_sources, piece_words[1], strict=True)
-        for source in piece_words[0][strongest]
+        for strongest_source, targets in zip(strongest_sources, piece_words[1], strict=True)
+        for source in piece_words[0][strongest_source]
         for target in targets
     }
-    linked = {source for source, _ in pairs}
+    linked_words = {source for source, _ in pairs}
     strongest_targets, largest = weights.argmax(axis=0).tolist(), weights.max(axis=0).tolist()
-    for strongest, weight, sources in zip(strongest_targets, largest, piece_words[0], strict=True):
-        if weight >= MIN_WEIGHT and not linked.issuperset(sources):
-            pairs.update((source, target) for source in sources for target in piece_words[1][strongest])
+    for strongest_target, weight, sources in zip(strongest_targets, largest, piece_words[0], strict=True):
+        if weight >= MIN_WEIGHT and not linked_words.issuperset(sources):
+            pairs.update(
+                (source, target) for source in sources for target in piece_words[1][strongest_target]
+            )
     return pairs
 
 
@@ -111,10 +113,10 @@ def _both_have_letters(
     pair: tuple[int, int], texts: tuple[str, str], sides: Sequence[Sequence[Span]]
 ) -> bool:
     """Return True if both words of a pair start with a letter or digit, or neither does."""
-    first, second = (
+    first_side, second = (
         text[side[index][0]].isalnum() for text, side, index in zip(texts, sides, pair, strict=True)
     )
-    return first == second
+    return first_side == second
 
 
 def _link_probabilities(
@@ -149,20 +151,20 @@ def _link_probabilities(
 
 def concatenate_alignments(parts: Sequence[WordAlignment]) -> WordAlignment:
     """Return the alignment of a text whose parts are aligned; their spans are positions in the text."""
-    links, likely = list[tuple[int, int]](), list[tuple[int, int, float]]()
+    links, likely_links = list[tuple[int, int]](), list[tuple[int, int, float]]()
     has_probabilities = any(part.likely for part in parts)
     sources, targets = list[Span](), list[Span]()
     for part in parts:
-        first, second = len(sources), len(targets)
-        links += [(first + source, second + target) for source, target in part.links]
+        source_count, target_count = len(sources), len(targets)
+        links += [(source_count + source, target_count + target) for source, target in part.links]
         if has_probabilities:
-            likely += [
-                (first + source, second + target, probability)
+            likely_links += [
+                (source_count + source, target_count + target, probability)
                 for (source, target), probability in part.link_probabilities.items()
             ]
         sources += part.source
         targets += part.target
-    return WordAlignment(tuple(sources), tuple(targets), tuple(links), tuple(likely))
+    return WordAlignment(tuple(sources), tuple(targets), tuple(links), tuple(likely_links))
 
 
 def compose_alignments(steps: Sequence[WordAlignment | None]) -> WordAlignment | None:
@@ -173,19 +175,25 @@ def compose_alignments(steps: Sequence[WordAlignment | None]) -> WordAlignment |
     alignments = [step for step in steps if step is not None]
     if len(alignments) < len(steps):
         return None
-    composed = alignments[0]
+    composed_alignment = alignments[0]
     for step in alignments[1:]:
         targets_by_source: dict[int, list[int]] = {}
-        for middle, target_word in step.links:
-            targets_by_source.setdefault(middle, []).append(target_word)
+        for middle_word, target_word in step.links:
+            targets_by_source.setdefault(middle_word, []).append(target_word)
         links = {
             (source, target_word)
-            for source, middle in composed.links
-            for target_word in targets_by_source.get(middle, ())
+            for source, middle_word in composed_alignment.links
+            for target_word in targets_by_source.get(middle_word, ())
         }
-        probabilities = _composed_probabilities(composed, step) if composed.likely or step.likely else ()
-        composed = WordAlignment(composed.source, step.target, tuple(sorted(links)), probabilities)
-    return composed
+        probabilities = (
+            _composed_probabilities(composed_alignment, step)
+            if composed_alignment.likely or step.likely
+            else ()
+        )
+        composed_alignment = WordAlignment(
+            composed_alignment.source, step.target, tuple(sorted(links)), probabilities
+        )
+    return composed_alignment
 
 
 def _composed_probabilities(
@@ -193,12 +201,12 @@ def _composed_probabilities(
 ) -> tuple[tuple[int, int, float], ...]:
     """Return the link probabilities of the composition of two alignments."""
     targets_by_source: dict[int, list[tuple[int, float]]] = {}
-    for (middle, target_word), probability in second.link_probabilities.items():
-        targets_by_source.setdefault(middle, []).append((target_word, probability))
+    for (middle_word, target_word), probability in second.link_probabilities.items():
+        targets_by_source.setdefault(middle_word, []).append((target_word, probability))
     return noisy_or(
         ((source, target_word), probability * next_probability)
-        for (source, middle), probability in first.link_probabilities.items()
-        for target_word, next_probability in targets_by_source.get(middle, ())
+        for (source, middle_word), probability in first.link_probabilities.items()
+        for target_word, next_probability in targets_by_source.get(middle_word, ())
         if probability * next_probability >= MIN_PROBABILITY
     )
 

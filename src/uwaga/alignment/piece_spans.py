@@ -77,8 +77,8 @@ def _locate_pieces(text: str, pieces: Sequence[str | None]) -> list[Span | None]
                 spans[piece_index] = (positions[index], positions[index + len(surface) - 1] + 1)
                 index += len(surface)
     else:
-        for first, last, start, stop in _match_characters(pieces, surfaces, letters):
-            for piece_index in range(first, last + 1):
+        for first_piece, last_piece, start, stop in _match_characters(pieces, surfaces, letters):
+            for piece_index in range(first_piece, last_piece + 1):
                 span = spans[piece_index]
                 character_start, end = positions[start], positions[stop - 1] + 1
                 spans[piece_index] = (
@@ -95,13 +95,13 @@ def _locate_spaces(pieces: Sequence[str | None], spans: list[Span | None], end: 
     """Give each white-space piece an empty span before the next piece or, if its neighbours overlap, their
     overlap.
     """
-    ends, following = [0, *accumulate((0 if span is None else span[1] for span in spans), max)], end
+    ends, next_start = [0, *accumulate((0 if span is None else span[1] for span in spans), max)], end
     for index in range(len(pieces) - 1, -1, -1):
         piece, span = pieces[index], spans[index]
         if span is not None:
-            following = span[0]
+            next_start = span[0]
         elif piece is not None and not _surface(piece):
-            spans[index] = (following, max(following, ends[index]))
+            spans[index] = (next_start, max(next_start, ends[index]))
 
 
 def _match_characters(
@@ -109,20 +109,22 @@ def _match_characters(
 ) -> Iterator[tuple[int, int, int, int]]:
     """Yield the first and last piece of each character of the pieces, and its start and end in the text."""
     spellings = list(_spellings(pieces, surfaces))
-    for piece_text, first, last in spellings:
+    for piece_text, first_piece, last_piece in spellings:
         if piece_text == letters:
             for index in range(len(piece_text)):
-                yield first[index], last[index], index, index + 1
+                yield first_piece[index], last_piece[index], index, index + 1
             return
     text, owner_indices = _fold(letters)
-    folded = [(*_fold(piece_text), first, last) for piece_text, first, last in spellings]
-    match = next((spelling for spelling in folded if spelling[0] == text), None)
-    piece_text, letter_indices, first, last = match or max(
-        folded, key=lambda spelling: _similarity(spelling[0], text)
+    folded_spellings = [
+        (*_fold(piece_text), first_piece, last_piece) for piece_text, first_piece, last_piece in spellings
+    ]
+    match = next((spelling for spelling in folded_spellings if spelling[0] == text), None)
+    piece_text, letter_indices, first_piece, last_piece = match or max(
+        folded_spellings, key=lambda spelling: _similarity(spelling[0], text)
     )
     for index, start, stop in _align_characters(piece_text, text):
         letter = letter_indices[index]
-        yield first[letter], last[letter], owner_indices[start], owner_indices[stop - 1] + 1
+        yield first_piece[letter], last_piece[letter], owner_indices[start], owner_indices[stop - 1] + 1
 
 
 def _spellings(pieces: Sequence[str | None], surfaces: Sequence[str]) -> Iterator[CharacterOwners]:
@@ -172,18 +174,18 @@ def _decode_bytes(surfaces: Sequence[bytes]) -> CharacterOwners:
     sizes = [1 if 0xDC80 <= ord(letter) <= 0xDCFF else len(letter.encode()) for letter in letters]
     bounds = list(pairwise(accumulate(sizes, initial=0)))
     visible_indices = [index for index, letter in enumerate(letters) if not letter.isspace()]
-    first = [piece_indices[bounds[index][0]] for index in visible_indices]
-    last = [piece_indices[bounds[index][1] - 1] for index in visible_indices]
-    return "".join(letters[index] for index in visible_indices), first, last
+    first_pieces = [piece_indices[bounds[index][0]] for index in visible_indices]
+    last_pieces = [piece_indices[bounds[index][1] - 1] for index in visible_indices]
+    return "".join(letters[index] for index in visible_indices), first_pieces, last_pieces
 
 
 @cache
 def _byte_letters() -> dict[str, int]:
     """Return the byte that each character of byte-level BPE stands for (Radford 2019)."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    remaining = [byte for byte in range(256) if byte not in set(printable)]
+    remaining_bytes = [byte for byte in range(256) if byte not in set(printable)]
     return {chr(byte): byte for byte in printable} | {
-        chr(256 + index): byte for index, byte in enumerate(remaining)
+        chr(256 + index): byte for index, byte in enumerate(remaining_bytes)
     }
 
 

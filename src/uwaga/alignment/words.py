@@ -17,9 +17,9 @@ def _marks() -> str:
         for code in block
         if unicodedata.category(chr(code)).startswith("M")
     }
-    first = sorted(code for code in codes if code - 1 not in codes)
-    last = sorted(code for code in codes if code + 1 not in codes)
-    return "".join(f"{chr(start)}-{chr(end)}" for start, end in zip(first, last, strict=True))
+    first_codes = sorted(code for code in codes if code - 1 not in codes)
+    last_codes = sorted(code for code in codes if code + 1 not in codes)
+    return "".join(f"{chr(start)}-{chr(end)}" for start, end in zip(first_codes, last_codes, strict=True))
 
 
 MARKS = _marks() + "\u200c\u200d"
