@@ -90,7 +90,7 @@ def test_links_connect_pieces_of_linked_words(tmp_path: Path, mode: str, tag: st
         data,
         keep_text=True,
     )
-    batches = Batches(Mixture([store]), (tokeniser_, tokeniser_), data, 1, 400, guided=True)
+    batches = Batches(Mixture([store]), (tokeniser_, tokeniser_), data, 1, 400, with_links=True)
     compared = 0
     for epoch in range(6):
         for index in range(batches.count(epoch)):

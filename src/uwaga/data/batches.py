@@ -62,17 +62,17 @@ class _Producer(Generic[Item]):
             self._thread.join()
 
     def _produce(self, items: Iterable[Item]) -> None:
-        finished = _EndOfItems(None)
+        end_of_items = _EndOfItems(None)
         try:
             for item in items:
                 if not self._put(item):
                     break
         except BaseException as error:
-            finished = _EndOfItems(error)
+            end_of_items = _EndOfItems(error)
         finally:
             if isinstance(items, Generator):
                 items.close()
-        self._put(finished)
+        self._put(end_of_items)
 
     def _put(self, item: Item | _EndOfItems) -> bool:
         while not self._closed.is_set():
@@ -134,18 +134,18 @@ class Batches:
         data: DataSettings,
         seed: int,
         batch_tokens: int,
-        guided: bool = False,
+        with_links: bool = False,
     ) -> None:
         """Plan the batches.
 
         ``batch_tokens`` is the maximum number of tokens on either side of a batch, including padding;
-        ``guided`` adds the word alignments in the stores to the batches.
+        ``with_links`` adds the word alignments in the stores to the batches.
         """
         self._source, self._target = (tokeniser.symbols for tokeniser in tokenisers)
         self._seed = seed % (1 << 64)
         self._budget = batch_tokens
         shares: dict[str, float] = {form: share for form, share in sorted(data.augment.items()) if share > 0}
-        mixture.check_contents(list(shares), data.subword_sampling > 0 or guided)
+        mixture.check_contents(list(shares), data.subword_sampling > 0 or with_links)
         self._sides = MixedSides(mixture, shares)
         if (longest := 1 + mixture.longest(list(shares))) > batch_tokens:
             raise SettingsError(
@@ -158,15 +158,15 @@ class Batches:
             self._sampler = SegmentationSampler(
                 mixture, tokenisers, list(shares), data.subword_sampling, limits
             )
-        self._link_converter = LinkConverter(mixture, tokenisers, list(shares)) if guided else None
+        self._link_converter = LinkConverter(mixture, tokenisers, list(shares)) if with_links else None
         self._latest_plan: tuple[int, Plan] | None = None
 
     def epoch(self, number: int) -> Plan:
         """Return the plan of an epoch, which depends only on the seed and the epoch's number."""
-        latest = self._latest_plan  # read once: another thread may replace it
-        if latest is None or latest[0] != number:
-            latest = self._latest_plan = (number, self._plan(number))
-        return latest[1]
+        latest_plan = self._latest_plan  # read once: another thread may replace it
+        if latest_plan is None or latest_plan[0] != number:
+            latest_plan = self._latest_plan = (number, self._plan(number))
+        return latest_plan[1]
 
     def count(self, epoch: int) -> int:
         """Return the number of batches in an epoch; this arranges all pools of the epoch."""

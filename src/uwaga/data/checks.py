@@ -58,7 +58,8 @@ class CorpusChecks:
             sample += [text.decode("utf-8", "replace") for text in texts[: SAMPLE_LINES - len(sample)]]
         if self._shift is None and len(lines):
             columns = [
-                [*last, *new] for last, new in zip(self._last_pair, (lines, sources, targets), strict=True)
+                [*last_values, *new_values]
+                for last_values, new_values in zip(self._last_pair, (lines, sources, targets), strict=True)
             ]
             self._last_pair = [column[-1:] for column in columns]
             self._compare(*columns)
@@ -67,13 +68,15 @@ class CorpusChecks:
         source, target = _features(sources), _features(targets)
         if self._ratio is None:
             self._ratio = float(np.median(target[0] - source[0]))
-        aligned = _score(source, target, self._ratio)
+        aligned_score = _score(source, target, self._ratio)
         alarms = list[tuple[int, int, int]]()
         for shift in (1, -1):
             first, second = (slice(None, -1), slice(1, None))[::shift]
-            shifted = _score(source[:, first], target[:, second], self._ratio)
+            shifted_score = _score(source[:, first], target[:, second], self._ratio)
             sums = np.cumsum(
-                np.append(self._cumulative_evidence[shift], shifted - aligned[first] - EVIDENCE_DECAY)
+                np.append(
+                    self._cumulative_evidence[shift], shifted_score - aligned_score[first] - EVIDENCE_DECAY
+                )
             )
             floors = np.minimum.accumulate(np.minimum(sums, 0.0))
             excess = sums - floors
@@ -97,19 +100,21 @@ class CorpusChecks:
             return []
         line, shift = self._shift
         sides = self.files if len(self.files) == 2 else SIDES
-        shorter, longer = sides[::shift]
+        shorter_side, longer_side = sides[::shift]
         return [
-            f"{' + '.join(self.files)}: shifted by one line from about line {line} on: line n of {shorter} "
-            f"matches line n+1 of {longer}; delete the extra line of {longer} or restore the missing line of "
-            f"{shorter}"
+            f"{' + '.join(self.files)}: shifted by one line from about line {line} on: line n of "
+            f"{shorter_side} "
+            f"matches line n+1 of {longer_side}; delete the extra line of {longer_side} or restore the "
+            f"missing line of {shorter_side}"
         ]
 
     def _language_warnings(self) -> list[str]:
         sides = self.files if len(self.files) == 2 else [f"{self.files[0]}, {side}" for side in SIDES]
         languages = map(other_language, self._samples, self.languages)
         return [
-            f"{name}: the text is in {language}, not in {stated}; correct the language codes or the files"
-            for name, language, stated in zip(sides, languages, self.languages, strict=True)
+            f"{name}: the text is in {language}, not in {stated_language}; correct the language codes or "
+            "the files"
+            for name, language, stated_language in zip(sides, languages, self.languages, strict=True)
             if language
         ]
 

@@ -30,7 +30,7 @@ def cell_text(cell: bytes | str) -> str:
     return BREAKS_AND_TABS.sub(" ", cell)
 
 
-def select_columns(file: str, corpus: CorpusSettings, available: Iterable[str]) -> Sequence[str]:
+def select_columns(file: str, corpus: CorpusSettings, column_names: Iterable[str]) -> Sequence[str]:
     """Return the names of the columns that contain the source, the target and further references.
 
     The names in the settings are used if given; otherwise the language codes (``en`` and ``de``, or
@@ -39,9 +39,9 @@ def select_columns(file: str, corpus: CorpusSettings, available: Iterable[str]) 
     Args:
         file: the name of the file, for messages.
         corpus: settings of the corpus; ``columns`` and ``languages`` are used.
-        available: the names of the columns in the file; those of nested columns are ``outer.inner``.
+        column_names: the names of the columns in the file; those of nested columns are ``outer.inner``.
     """
-    names = list(available)
+    names = list(column_names)
     columns: tuple[str, ...] = tuple(str(column) for column in corpus.columns)
     if any(isinstance(column, int) for column in corpus.columns):
         raise DataError(
@@ -51,22 +51,22 @@ def select_columns(file: str, corpus: CorpusSettings, available: Iterable[str]) 
         codes = corpus.languages or DEFAULT_COLUMNS
         candidates = (codes, tuple(f"translation.{code}" for code in codes), DEFAULT_COLUMNS)
         columns = next((candidate for candidate in candidates if set(candidate) <= set(names)), codes)
-    if missing := [name for name in columns if name not in names]:
+    if missing_names := [name for name in columns if name not in names]:
         raise DataError(
-            f"{file}: no column {', '.join(missing)}; the columns are {_format_names(names)}: select two of "
-            "them with columns: [SOURCE, TARGET]"
+            f"{file}: no column {', '.join(missing_names)}; the columns are {_format_names(names)}: select "
+            "two of them with columns: [SOURCE, TARGET]"
         )
     return columns
 
 
 def get_nested_value(row: Any, column: str) -> Any:
-    """Return the value of a column, which may be nested (``outer.inner``), or None if it is missing."""
+    """Return the value of a column, which may be nested (``outer_name.inner``), or None if it is missing."""
     if not isinstance(row, dict):
         return None
     if column in row:
         return row[column]
-    outer, dot, inner = column.partition(".")
-    return get_nested_value(row.get(outer), inner) if dot else None
+    outer_name, dot, inner_name = column.partition(".")
+    return get_nested_value(row.get(outer_name), inner_name) if dot else None
 
 
 def _format_names(names: list[str]) -> str:
@@ -85,21 +85,22 @@ def parquet_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
         raise MissingExtraError(
             f"{file}: reading Parquet files needs pyarrow: pip install 'uwaga[corpora]'"
         ) from None
-    number = 0
+    row_number = 0
     with open_stream(file) as content:
         try:
             table = parquet.ParquetFile(content, pre_buffer=False)
             columns = _text_columns(file, corpus, table.schema_arrow)
             for batch in table.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
                 for row in batch.to_pylist():
-                    number += 1
+                    row_number += 1
                     cells = tuple(get_nested_value(row, column) for column in columns)
-                    yield number, tuple("" if cell is None else cell for cell in cells)
+                    yield row_number, tuple("" if cell is None else cell for cell in cells)
         except (DataError, GeneratorExit):
             raise
         except Exception as error:  # raised by pyarrow or Python
             raise DataError(
-                f"{file}: not a complete Parquet file: {reason(error)} (after row {number}); fetch it again"
+                f"{file}: not a complete Parquet file: {reason(error)} (after row {row_number}); fetch it "
+                "again"
             ) from None
 
 
@@ -110,7 +111,7 @@ def _text_columns(file: str, corpus: CorpusSettings, schema: Any) -> list[str]:
     for field in schema:
         types[field.name] = field.type
         if pyarrow.types.is_struct(field.type):
-            types |= {f"{field.name}.{inner.name}": inner.type for inner in field.type}
+            types |= {f"{field.name}.{nested_field.name}": nested_field.type for nested_field in field.type}
     columns = list(select_columns(file, corpus, types))
     for column in columns:
         if schema.names.count(column.partition(".")[0]) > 1:
@@ -126,29 +127,29 @@ def _text_columns(file: str, corpus: CorpusSettings, schema: Any) -> list[str]:
 def json_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
     """Yield the numbered rows of a JSON Lines file; the keys of its first object are the columns."""
     columns: tuple[str, ...] = ()
-    for number, line in enumerate(read_lines(file), start=1):
+    for line_number, line in enumerate(read_lines(file), start=1):
         if line is None:
-            yield number, "line over 1 MiB"
+            yield line_number, "line over 1 MiB"
             continue
         try:
             row: Any = json.loads(line)
         except UnicodeDecodeError:
-            yield number, "bad UTF-8"
+            yield line_number, "bad UTF-8"
             continue
         except (ValueError, RecursionError):
             row = None
         if not isinstance(row, dict):
-            yield number, "not a JSON object"
+            yield line_number, "not a JSON object"
             continue
         columns = columns or tuple(select_columns(file, corpus, _column_names(row)))
         cells = tuple(get_nested_value(row, column) for column in columns)
         texts = tuple(cell for cell in cells if isinstance(cell, str))
         if not all(isinstance(cell, str) for cell in cells[:2]):
-            yield number, "missing column"
+            yield line_number, "missing column"
         elif not all(map(_is_unicode, texts)):
-            yield number, "bad UTF-8"
+            yield line_number, "bad UTF-8"
         else:
-            yield number, texts
+            yield line_number, texts
 
 
 def _is_unicode(text: str) -> bool:
@@ -164,5 +165,5 @@ def _column_names(row: dict[str, Any]) -> list[str]:
     names = list(row)
     for name, value in row.items():
         if isinstance(value, dict):
-            names += [f"{name}.{inner}" for inner in value]
+            names += [f"{name}.{nested_name}" for nested_name in value]
     return names

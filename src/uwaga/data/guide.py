@@ -198,13 +198,13 @@ def count_piece_bytes(tokeniser: TrainingSubwords) -> Ids:
     is_byte_level = any(piece.startswith(SPACE_SYMBOLS[1]) for piece in pieces)
     widths = np.array([_count_piece_bytes(piece, is_byte_level) for piece in pieces], dtype=np.int64)
     symbols = tokeniser.symbols
-    special = {
+    special_ids = {
         symbols.start,
         symbols.end,
         symbols.pad,
         *tokeniser.encode(""),
     }  # including those added around a text
-    widths[[token for token in special if 0 <= token < len(widths)]] = -1
+    widths[[token for token in special_ids if 0 <= token < len(widths)]] = -1
     return widths
 
 

@@ -50,10 +50,12 @@ def permute(positions: Ids, size: int, keys: UnsignedInts) -> Ids:
     side = np.uint64(math.isqrt(size - 1) + 1)  # the smallest integer with side * side >= size
     numbers = positions.astype(np.uint64)
     keys = np.broadcast_to(keys, numbers.shape)
-    outside = np.arange(len(numbers))
-    while len(outside):
-        numbers[outside] = _apply_feistel_network(numbers[outside], side, keys[outside])
-        outside = outside[numbers[outside] >= np.uint64(size)]
+    outside_indices = np.arange(len(numbers))
+    while len(outside_indices):
+        numbers[outside_indices] = _apply_feistel_network(
+            numbers[outside_indices], side, keys[outside_indices]
+        )
+        outside_indices = outside_indices[numbers[outside_indices] >= np.uint64(size)]
     return numbers.astype(np.int64)
 
 
@@ -120,17 +122,17 @@ class Mixture:
     def order(self, seed: int, epoch: int, start: int, stop: int) -> Ids:
         """Return the rows at positions ``start`` to ``stop - 1`` of an epoch, (pairs,); a pure function."""
         positions = np.arange(start, min(stop, self.epoch_pairs))
-        shuffled = permute(positions, self.epoch_pairs, make_key(seed, EPOCH_KEY, epoch))
-        corpus = np.searchsorted(self._ends, shuffled, side="right")  # (pairs,)
-        rows = np.empty_like(shuffled)
-        for number in np.unique(corpus):
-            indices = np.flatnonzero(corpus == number)
-            draws, size = self.draws[number], self._sizes[number]
+        shuffled_rows = permute(positions, self.epoch_pairs, make_key(seed, EPOCH_KEY, epoch))
+        corpus = np.searchsorted(self._ends, shuffled_rows, side="right")  # (pairs,)
+        rows = np.empty_like(shuffled_rows)
+        for corpus_index in np.unique(corpus):
+            indices = np.flatnonzero(corpus == corpus_index)
+            draws, size = self.draws[corpus_index], self._sizes[corpus_index]
             draw_numbers = (
-                epoch * draws + shuffled[indices] - (self._ends[number] - draws)
+                epoch * draws + shuffled_rows[indices] - (self._ends[corpus_index] - draws)
             )  # numbers of the draws from the corpus over all epochs
-            keys = make_key(seed, CORPUS_KEY, int(number), draw_numbers // size)
-            rows[indices] = self._starts[number] + permute(draw_numbers % size, size, keys)
+            keys = make_key(seed, CORPUS_KEY, int(corpus_index), draw_numbers // size)
+            rows[indices] = self._starts[corpus_index] + permute(draw_numbers % size, size, keys)
         return rows
 
     def side(self, side: Literal["source", "target"], form: str = "") -> TokenRows:
@@ -146,9 +148,10 @@ class Mixture:
     def check_contents(self, forms: Sequence[str], text: bool) -> None:
         """Raise DataError unless all stores have these surface forms and, if ``text`` is True, the texts."""
         for store in self.stores:
-            if missing := set(forms) - set(store.forms):
+            if missing_forms := set(forms) - set(store.forms):
                 raise DataError(
-                    f"{store.folder}: no surface form {', '.join(sorted(missing))}; build the store again"
+                    f"{store.folder}: no surface form {', '.join(sorted(missing_forms))}; build the store "
+                    "again"
                 )
             if text and not store.has_text:
                 raise DataError(
@@ -175,9 +178,9 @@ class Mixture:
 
     def _locate(self, rows: Ids) -> Iterator[tuple[Store, int]]:
         """Yield the store of each row, and its index in the store."""
-        numbers = np.searchsorted(self._starts, rows, side="right") - 1  # (rows,)
-        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
-            yield self.stores[number], row - int(self._starts[number])
+        store_indices = np.searchsorted(self._starts, rows, side="right") - 1  # (rows,)
+        for row, store_index in zip(rows.tolist(), store_indices.tolist(), strict=True):
+            yield self.stores[store_index], row - int(self._starts[store_index])
 
     def describe(self) -> str:
         """Return the numbers of pairs and tokens as text, to detect changes to the corpora."""
@@ -196,8 +199,10 @@ def temperature_draws(sizes: Sequence[int], temperature: float) -> list[int]:
     """
     scale = np.asarray(sizes, dtype=np.float64) / max(sizes)
     shares = scale ** (1.0 / temperature)
-    exact = shares / shares.sum() * sum(sizes)  # (corpora,)
-    draws = np.maximum(1, np.floor(exact)).astype(np.int64)
-    for number in np.argsort(draws - exact, kind="stable")[: max(0, sum(sizes) - int(draws.sum()))]:
-        draws[number] += 1
-    return [int(count) for count in draws]
+    exact_counts = shares / shares.sum() * sum(sizes)  # (corpora,)
+    draw_counts = np.maximum(1, np.floor(exact_counts)).astype(np.int64)
+    for index in np.argsort(draw_counts - exact_counts, kind="stable")[
+        : max(0, sum(sizes) - int(draw_counts.sum()))
+    ]:
+        draw_counts[index] += 1
+    return [int(count) for count in draw_counts]

@@ -38,8 +38,8 @@ def arrange_batches(source_widths: Ids, target_widths: Ids, budget: int, strips:
     ascending = np.lexsort((source_widths, target_widths))  # (pairs,)
     strip = target_widths[ascending]  # (pairs,) sort key of the strips, ascending
     if strips:
-        before = np.cumsum(strip, dtype=np.float64) - strip  # (pairs,) target tokens
-        strip = np.floor(before * (strips / float(strip.sum()))).astype(np.int64)
+        preceding_tokens = np.cumsum(strip, dtype=np.float64) - strip  # (pairs,) target tokens
+        strip = np.floor(preceding_tokens * (strips / float(strip.sum()))).astype(np.int64)
     ascending_source = source_widths[ascending]  # (pairs,)
     alternating_source = np.where(strip % 2, ascending_source, -ascending_source)  # (pairs,)
     order = ascending[np.lexsort((alternating_source, strip))]
@@ -73,15 +73,15 @@ def _cut_into_batches(indices: Ids, source_widths: Ids, target_widths: Ids, budg
 
 def split_batches(batches: list[Ids], count: int) -> list[Ids]:
     """Halve the largest batch repeatedly until there are ``count`` batches, one per pair at most."""
-    heap = [(-len(batch), number) for number, batch in enumerate(batches)]
+    heap = [(-len(batch), index) for index, batch in enumerate(batches)]
     heapq.heapify(heap)
     parts = list(batches)
     while len(parts) < count:
-        _, number = heapq.heappop(heap)
-        half = len(parts[number]) // 2
-        parts.append(parts[number][half:])
-        parts[number] = parts[number][:half]
-        for index in (number, len(parts) - 1):
+        _, batch_index = heapq.heappop(heap)
+        half = len(parts[batch_index]) // 2
+        parts.append(parts[batch_index][half:])
+        parts[batch_index] = parts[batch_index][:half]
+        for index in (batch_index, len(parts) - 1):
             heapq.heappush(heap, (-len(parts[index]), index))
     return parts
 
@@ -153,32 +153,32 @@ class Plan(Sequence[Ids]):
         self._lock = Lock()
 
     @abstractmethod
-    def count(self, number: int) -> int:
+    def count(self, pool_index: int) -> int:
         """Return the number of batches of a pool."""
 
     @abstractmethod
-    def pool_rows(self, number: int, index: int) -> BatchRows:
-        """Return the rows of a batch, given the number of its pool and its index in the pool."""
+    def pool_rows(self, pool_index: int, index: int) -> BatchRows:
+        """Return the rows of a batch, given the index of its pool and its index in the pool."""
 
-    def pool(self, number: int) -> Pool:
-        """Return the pairs of a pool, which depend only on the seed, the epoch and the number of the pool."""
-        start = number * self._pool_size
+    def pool(self, pool_index: int) -> Pool:
+        """Return the pairs of a pool, which depend only on the seed, the epoch and the index of the pool."""
+        start = pool_index * self._pool_size
         pairs = self._sides.mixture.order(*self._key, start, start + self._pool_size)
-        draws = np.random.default_rng([*self._key, FORM_SEED, number]).random(len(pairs))
-        return Pool(pairs, choose_forms(self._sides.shares, draws))
+        uniforms = np.random.default_rng([*self._key, FORM_SEED, pool_index]).random(len(pairs))
+        return Pool(pairs, choose_forms(self._sides.shares, uniforms))
 
     def find(self, index: int) -> tuple[int, int] | None:
-        """Return the pool number of a batch and its index in the pool, or None after the last batch."""
+        """Return the index of the pool of a batch and its index in the pool, or None after the last batch."""
         with self._lock:
             while (not self._batch_ends or self._batch_ends[-1] <= index) and len(
                 self._batch_ends
             ) < self.pools:
-                before = self._batch_ends[-1] if self._batch_ends else 0
-                self._batch_ends.append(before + self.count(len(self._batch_ends)))
+                batch_count = self._batch_ends[-1] if self._batch_ends else 0
+                self._batch_ends.append(batch_count + self.count(len(self._batch_ends)))
             if self._batch_ends[-1] <= index:
                 return None
-            number = bisect_right(self._batch_ends, index)
-            return number, index - (self._batch_ends[number - 1] if number else 0)
+            pool_index = bisect_right(self._batch_ends, index)
+            return pool_index, index - (self._batch_ends[pool_index - 1] if pool_index else 0)
 
     def rows(self, index: int) -> BatchRows:
         """Return the rows of a batch."""
@@ -215,27 +215,27 @@ class StoredPlan(Plan):
         self._strips: int | None = None
         self._latest: tuple[int, Pool, list[Ids]] | None = None
 
-    def count(self, number: int) -> int:
-        return len(self._arrangement(number)[1])
+    def count(self, pool_index: int) -> int:
+        return len(self._arrangement(pool_index)[1])
 
-    def pool_rows(self, number: int, index: int) -> BatchRows:
-        pool, batches = self._arrangement(number)
+    def pool_rows(self, pool_index: int, index: int) -> BatchRows:
+        pool, batches = self._arrangement(pool_index)
         pairs, forms = pool.pairs[batches[index]], pool.forms[batches[index]]
         return BatchRows(pairs, forms, self.source.block(pairs, forms), self.target.block(pairs))
 
-    def _arrangement(self, number: int) -> tuple[Pool, list[Ids]]:
+    def _arrangement(self, pool_index: int) -> tuple[Pool, list[Ids]]:
         """Return a pool, and its batches as arrays of indices into the pool."""
-        latest = self._latest  # read once: another thread may replace it
-        if latest is None or latest[0] != number:
-            pool = self.pool(number)
+        latest_arrangement = self._latest  # read once: another thread may replace it
+        if latest_arrangement is None or latest_arrangement[0] != pool_index:
+            pool = self.pool(pool_index)
             widths = self._widths(pool)
             if self._strips is None:
-                first = widths if number == 0 else self._widths(self.pool(0))
-                self._strips = best_strips(*first, self._budget)
+                first_widths = widths if pool_index == 0 else self._widths(self.pool(0))
+                self._strips = best_strips(*first_widths, self._budget)
             batches = arrange_batches(*widths, self._budget, self._strips)
-            order = np.random.default_rng([*self._key, BATCH_SEED, number]).permutation(len(batches))
-            latest = self._latest = (number, pool, [batches[index] for index in order])
-        return latest[1], latest[2]
+            order = np.random.default_rng([*self._key, BATCH_SEED, pool_index]).permutation(len(batches))
+            latest_arrangement = self._latest = (pool_index, pool, [batches[index] for index in order])
+        return latest_arrangement[1], latest_arrangement[2]
 
     def _widths(self, pool: Pool) -> tuple[Ids, Ids]:
         """Return the numbers of source and of target tokens with the end symbol, each (pairs,)."""
@@ -266,13 +266,13 @@ class SegmentationSampler:
         self.budget = limits[1]
         sampled_pairs = np.unique(np.linspace(0, len(mixture) - 1, GROWTH_PAIRS).astype(np.int64))  # (pairs,)
         sampled = self.draw(Pool(sampled_pairs, np.full(len(sampled_pairs), -1)), (0, 0))
-        stored = [
+        stored_rows = [
             mixture.side("source").row_lengths(sampled_pairs),
             mixture.side("target").row_lengths(sampled_pairs),
         ]
         self._growth = [
             max(1.0, float(rows.lengths.sum()) / float(lengths.sum())) * GROWTH_MARGIN
-            for rows, lengths in zip(sampled, stored, strict=True)
+            for rows, lengths in zip(sampled, stored_rows, strict=True)
         ]
 
     def draw(self, pool: Pool, seeds: tuple[int, int]) -> tuple[Column, Column]:
@@ -320,14 +320,14 @@ class SampledPlan(Plan):
         self._strips = best_strips(*self._expected_widths(self.pool(0)), budget)
         self._latest: tuple[int, SampledPool] | None = None
 
-    def count(self, number: int) -> int:
-        return len(self._planned_batches(self.pool(number)))
+    def count(self, pool_index: int) -> int:
+        return len(self._planned_batches(self.pool(pool_index)))
 
-    def pool_rows(self, number: int, index: int) -> BatchRows:
-        latest = self._latest  # read once: another thread may replace it
-        if latest is None or latest[0] != number:
-            latest = self._latest = (number, self._draw(number))
-        sampled = latest[1]
+    def pool_rows(self, pool_index: int, index: int) -> BatchRows:
+        latest_pool = self._latest  # read once: another thread may replace it
+        if latest_pool is None or latest_pool[0] != pool_index:
+            latest_pool = self._latest = (pool_index, self._draw(pool_index))
+        sampled = latest_pool[1]
         indices = sampled.batches[index]
         source, target = sampled.source.block(indices), sampled.target.block(indices)
         return BatchRows(sampled.pool.pairs[indices], sampled.pool.forms[indices], source, target)
@@ -340,13 +340,13 @@ class SampledPlan(Plan):
     def _planned_batches(self, pool: Pool) -> list[Ids]:
         return arrange_batches(*self._expected_widths(pool), self._budget, self._strips)
 
-    def _draw(self, number: int) -> SampledPool:
-        pool = self.pool(number)
+    def _draw(self, pool_index: int) -> SampledPool:
+        pool = self.pool(pool_index)
         planned_batches = self._planned_batches(pool)
         expected_widths = self._expected_widths(pool)
-        state = np.random.SeedSequence([*self._key, number]).generate_state(3)
+        state = np.random.SeedSequence([*self._key, pool_index]).generate_state(3)
         sampled = self._sampler.draw(pool, (int(state[0]), int(state[1])))
-        stored = (
+        stored_rows = (
             [self.source.row(*location) for location in zip(*(part.tolist() for part in pool), strict=True)],
             [self.target.row(pair) for pair in pool.pairs.tolist()],
         )
@@ -354,7 +354,7 @@ class SampledPlan(Plan):
         for cap in LENGTH_CAPS:
             source, target = (
                 _cap_lengths(rows, stored_rows, width, cap, self._sampler.max_tokens)
-                for rows, stored_rows, width in zip(sampled, stored, expected_widths, strict=True)
+                for rows, stored_rows, width in zip(sampled, stored_rows, expected_widths, strict=True)
             )
             widths = (source.lengths.astype(np.int64) + 1, target.lengths.astype(np.int64) + 1)
             arranged = arrange_batches(*widths, self._budget, self._strips)
@@ -375,7 +375,7 @@ class SampledPool(NamedTuple):
 
 
 def _cap_lengths(
-    sampled: Column, stored: Sequence[NDArray[Any]], expected_width: Ids, cap: float, max_tokens: int
+    sampled: Column, stored_rows: Sequence[NDArray[Any]], expected_width: Ids, cap: float, max_tokens: int
 ) -> Column:
     """Return the sampled rows, with stored rows for those that are empty or exceed the capped width.
 
@@ -387,7 +387,7 @@ def _cap_lengths(
     is_short_enough = (sampled.lengths > 0) & (sampled.lengths <= limit)  # (pairs,)
     return Column.from_rows(
         [
-            sampled.row(index) if is_short else stored[index]
+            sampled.row(index) if is_short else stored_rows[index]
             for index, is_short in enumerate(is_short_enough.tolist())
         ]
     )

@@ -46,9 +46,9 @@ class CorpusReport:
     def add(self, fault: Fault, line: int) -> None:
         """Count a dropped line under its fault; the numbers of the first few lines are stored."""
         self.faults[fault] = self.faults.get(fault, 0) + 1
-        first = self.lines.setdefault(fault, [])
-        if len(first) < MAX_LISTED_LINES:
-            first.append(line)
+        first_lines = self.lines.setdefault(fault, [])
+        if len(first_lines) < MAX_LISTED_LINES:
+            first_lines.append(line)
 
     @property
     def skipped(self) -> int:
@@ -61,14 +61,14 @@ class CorpusReport:
         lines = [f"{prefix}{self.read} lines read, {self.kept} pairs kept, {self.skipped} skipped"]
         for fault in get_args(Fault):
             if count := self.faults.get(fault, 0):
-                first = self.lines[fault]
-                ellipsis = ", ..." if count > len(first) else ""
-                lines.append(f"  {fault}: {count} (line {', '.join(map(str, first))}{ellipsis})")
+                first_lines = self.lines[fault]
+                ellipsis = ", ..." if count > len(first_lines) else ""
+                lines.append(f"  {fault}: {count} (line {', '.join(map(str, first_lines))}{ellipsis})")
         return [*lines, *(f"warning: {warning}" for warning in self.warnings)]
 
     def update(self, other: CorpusReport) -> None:
         """Replace the contents of this report with a copy of another report."""
         self.name, self.read, self.kept = other.name, other.read, other.kept
         self.faults = dict(other.faults)
-        self.lines = {fault: list(first) for fault, first in other.lines.items()}
+        self.lines = {fault: list(first_lines) for fault, first_lines in other.lines.items()}
         self.warnings = list(other.warnings)

@@ -62,7 +62,9 @@ class Column:
         self.values = values
         self.offsets = offsets
         self._maps = [
-            mapped for mapped in maps if len(mapped) > LARGE_FILE_BYTES and hasattr(mmap, "MADV_DONTNEED")
+            mapped_file
+            for mapped_file in maps
+            if len(mapped_file) > LARGE_FILE_BYTES and hasattr(mmap, "MADV_DONTNEED")
         ]
 
     @classmethod
@@ -77,7 +79,11 @@ class Column:
         """Memory-map a column from its two files; ``dtype`` is the type of its values."""
         values, values_map = _map_file(values_path, dtype)
         offsets, offsets_map = _map_file(offsets_path, "<i8")
-        return cls(values, offsets, [mapped for mapped in (values_map, offsets_map) if mapped is not None])
+        return cls(
+            values,
+            offsets,
+            [mapped_file for mapped_file in (values_map, offsets_map) if mapped_file is not None],
+        )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -107,16 +113,16 @@ class Column:
         starts = self.offsets[rows]  # (sentences,)
         lengths = np.asarray(self.offsets[rows + 1] - starts, dtype=np.int64)  # (sentences,)
         block = Block(np.zeros((len(rows), int(lengths.max())), dtype=np.int64), lengths)
-        before = np.cumsum(lengths) - lengths  # (sentences,)
-        indices = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))  # (tokens,)
+        row_starts = np.cumsum(lengths) - lengths  # (sentences,)
+        indices = np.repeat(starts - row_starts, lengths) + np.arange(int(lengths.sum()))  # (tokens,)
         block.tokens[block.token_mask()] = self.values[indices]
         self.release_pages()
         return block
 
     def release_pages(self) -> None:
         """Release the memory pages of large files that have been read."""
-        for mapped in self._maps:
-            mapped.madvise(mmap.MADV_DONTNEED)
+        for mapped_file in self._maps:
+            mapped_file.madvise(mmap.MADV_DONTNEED)
 
 
 class JoinedColumn:
@@ -129,37 +135,42 @@ class JoinedColumn:
     def row_lengths(self, rows: Ids) -> Ids:
         """Return the lengths of the given rows, (rows,)."""
         lengths = np.empty(len(rows), dtype=np.int64)
-        for number, positions in self._group_by_column(rows):
-            lengths[positions] = self._columns[number].row_lengths(rows[positions] - self._starts[number])
+        for column_index, positions in self._group_by_column(rows):
+            lengths[positions] = self._columns[column_index].row_lengths(
+                rows[positions] - self._starts[column_index]
+            )
         return lengths
 
     def row(self, index: int) -> NDArray[Any]:
         """Return the values of a row, (length,)."""
-        number = int(np.searchsorted(self._starts, index, side="right")) - 1
-        return self._columns[number].row(index - int(self._starts[number]))
+        column_index = int(np.searchsorted(self._starts, index, side="right")) - 1
+        return self._columns[column_index].row(index - int(self._starts[column_index]))
 
     def block(self, rows: Ids) -> Block:
         """Return the given rows, padded with 0."""
         return _combine_blocks(
             rows,
             (
-                (positions, self._columns[number].block(rows[positions] - self._starts[number]))
-                for number, positions in self._group_by_column(rows)
+                (positions, self._columns[column_index].block(rows[positions] - self._starts[column_index]))
+                for column_index, positions in self._group_by_column(rows)
             ),
         )
 
     def _group_by_column(self, rows: Ids) -> list[tuple[int, Ids]]:
-        """Return the number of each column that contains some of ``rows``, and these rows' positions."""
-        numbers = np.searchsorted(self._starts, rows, side="right") - 1  # (rows,)
-        return [(int(number), np.flatnonzero(numbers == number)) for number in np.unique(numbers)]
+        """Return the index of each column that contains some of ``rows``, and these rows' positions."""
+        column_indices = np.searchsorted(self._starts, rows, side="right") - 1  # (rows,)
+        return [
+            (int(column_index), np.flatnonzero(column_indices == column_index))
+            for column_index in np.unique(column_indices)
+        ]
 
 
 class SurfaceForms:
     """The sources of a mixture in every surface form; form -1 is the plain text."""
 
-    def __init__(self, plain: TokenRows, surface_rows: Sequence[TokenRows]) -> None:
+    def __init__(self, plain_rows: TokenRows, surface_rows: Sequence[TokenRows]) -> None:
         """Create the sources from the rows of the plain text and the rows of each form, in order."""
-        self._columns = [*surface_rows, plain]  # so that -1 is the last
+        self._columns = [*surface_rows, plain_rows]  # so that -1 is the last
 
     def row_lengths(self, rows: Ids, forms: Ids) -> Ids:
         """Return the length of each given row in its form, (rows,); ``forms`` is (rows,)."""
@@ -189,16 +200,16 @@ def _combine_blocks(rows: Ids, parts: Any) -> Block:
     """Combine ``parts``, each a pair of row positions and a block, into one block."""
     blocks = list(parts)
     width = max(part.tokens.shape[1] for _, part in blocks)
-    combined = Block(np.zeros((len(rows), width), dtype=np.int64), np.empty(len(rows), dtype=np.int64))
+    combined_block = Block(np.zeros((len(rows), width), dtype=np.int64), np.empty(len(rows), dtype=np.int64))
     for positions, part in blocks:
-        combined.tokens[positions, : part.tokens.shape[1]] = part.tokens
-        combined.lengths[positions] = part.lengths
-    return combined
+        combined_block.tokens[positions, : part.tokens.shape[1]] = part.tokens
+        combined_block.lengths[positions] = part.lengths
+    return combined_block
 
 
 def _map_file(path: Path, dtype: str) -> tuple[NDArray[Any], mmap.mmap | None]:
     if path.stat().st_size == 0:  # an empty file cannot be mapped
         return np.zeros(0, dtype=dtype), None
     with path.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return np.frombuffer(mapped, dtype=dtype), mapped
+        mapped_file = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return np.frombuffer(mapped_file, dtype=dtype), mapped_file

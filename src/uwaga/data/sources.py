@@ -70,14 +70,14 @@ class Sources(NamedTuple):
         sides = [read_lines(path) for path in self.files]
         for number, (source, target) in enumerate(zip_longest(*sides, fillvalue=_END_MARKER), start=1):
             if _END_MARKER in (source, target):
-                remaining = sum(1 for _ in sides[0 if target == _END_MARKER else 1])
+                remaining_count = sum(1 for _ in sides[0 if target == _END_MARKER else 1])
                 self._raise_misaligned(
-                    number - 1, number + remaining, longer=0 if target == _END_MARKER else 1
+                    number - 1, number + remaining_count, longer_side=0 if target == _END_MARKER else 1
                 )
             yield Row("line over 1 MiB" if source is None or target is None else (source, target), number, 0)
 
-    def _raise_misaligned(self, smaller: int, larger: int, longer: int) -> NoReturn:
-        counts = (larger, smaller) if longer == 0 else (smaller, larger)
+    def _raise_misaligned(self, smaller_count: int, larger_count: int, longer_side: int) -> NoReturn:
+        counts = (larger_count, smaller_count) if longer_side == 0 else (smaller_count, larger_count)
         raise DataError(
             f"the files are not aligned: {self.files[0]} has {counts[0]} lines, {self.files[1]} has "
             f"{counts[1]}; line n of one must translate line n of the other"
@@ -158,12 +158,12 @@ def _moses_side(prefix: str, language: str) -> str:
 def _tsv_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
     lines = read_lines(file)
     columns = [column - 1 for column in corpus.columns if isinstance(column, int)]
-    first = 1
+    first_number = 1
     if corpus.columns and not columns:
         header = (next(lines, b"") or b"").decode("utf-8", "replace").split("\t")
         columns = [header.index(column) for column in select_columns(file, corpus, header)]
-        first = 2
-    for number, line in enumerate(lines, start=first):
+        first_number = 2
+    for number, line in enumerate(lines, start=first_number):
         if line is None:
             yield number, "line over 1 MiB"
             continue

@@ -154,42 +154,42 @@ class _StoreWriter:
         threads = usable_cores()
         sources = self._tokenisers[0].encode_batch([pair.source for pair in chunk], threads)
         targets = self._tokenisers[1].encode_batch([pair.references[0] for pair in chunk], threads)
-        accepted = []
+        accepted_pairs = []
         for index, pair in enumerate(chunk):
             if fault := self._fault(pair, len(sources[index]), len(targets[index])):
                 self._reader.drop(fault, pair.line)
             else:
-                accepted.append(index)
+                accepted_pairs.append(index)
         rows: dict[str, list[Sequence[int]]] = {
-            "source": [sources[index] for index in accepted],
-            "target": [targets[index] for index in accepted],
+            "source": [sources[index] for index in accepted_pairs],
+            "target": [targets[index] for index in accepted_pairs],
         }
-        texts = [chunk[index].source for index in accepted]
+        texts = [chunk[index].source for index in accepted_pairs]
         for form in self._forms:
-            encoded = self._tokenisers[0].encode_batch([surface(text, form) for text in texts], threads)
+            encoded_rows = self._tokenisers[0].encode_batch([surface(text, form) for text in texts], threads)
             rows[f"source.{form}"] = [
-                row if 0 < len(row) <= self._max_tokens - len(self._tag) else plain
-                for row, plain in zip(encoded, rows["source"], strict=True)
+                row if 0 < len(row) <= self._max_tokens - len(self._tag) else plain_row
+                for row, plain_row in zip(encoded_rows, rows["source"], strict=True)
             ]
         if self._tag:
             for name in ["source", *(f"source.{form}" for form in self._forms)]:
                 rows[name] = [[*self._tag, *row] for row in rows[name]]
         if SOURCE_TEXT in self._columns:
             rows[SOURCE_TEXT] = [text.encode() for text in texts]
-            rows[TARGET_TEXT] = [chunk[index].references[0].encode() for index in accepted]
+            rows[TARGET_TEXT] = [chunk[index].references[0].encode() for index in accepted_pairs]
         if LINKS in self._columns:
-            rows[LINKS] = [[word for link in chunk[index].links for word in link] for index in accepted]
+            rows[LINKS] = [[word for link in chunk[index].links for word in link] for index in accepted_pairs]
         for name, values in rows.items():
             self._append(name, values)
-        self._pairs += len(accepted)
+        self._pairs += len(accepted_pairs)
 
     def _fault(self, pair: Pair, source_tokens: int, target_tokens: int) -> Fault | None:
-        longer, shorter = max(source_tokens, target_tokens), min(source_tokens, target_tokens)
+        longer_length, shorter_length = max(source_tokens, target_tokens), min(source_tokens, target_tokens)
         if max(source_tokens + len(self._tag), target_tokens) > self._max_tokens:
             return "too many tokens"
-        if longer > (self._filters.max_ratio or longer) * max(1, shorter):
+        if longer_length > (self._filters.max_ratio or longer_length) * max(1, shorter_length):
             return "too unequal lengths"
-        if shorter < self._filters.min_tokens and self._filters.min_tokens > 1:
+        if shorter_length < self._filters.min_tokens and self._filters.min_tokens > 1:
             return "too few tokens"
         if self._filters.equal_sides == "drop" and pair.source.strip() == pair.references[0].strip():
             return "equal sides"
@@ -274,24 +274,28 @@ def _describe_inputs(
 def _describe_change(old_inputs: dict[str, Any], new_inputs: dict[str, Any]) -> str:
     """Return a description of the first difference, or an empty string if there is none."""
     for key, value in new_inputs.items():
-        old = old_inputs.get(key)
-        if old == value:
+        old_value = old_inputs.get(key)
+        if old_value == value:
             continue
         if key == "links":
-            return "the word alignments differ" if old else "it has no word alignments"
+            return "the word alignments differ" if old_value else "it has no word alignments"
         if key == "files":
-            return _describe_changed_files(old or [], value)
+            return _describe_changed_files(old_value or [], value)
         if key.endswith("tokeniser"):
             return f"the {key} differs"
-        return f"{key} was {old} and is now {value}"
+        return f"{key} was {old_value} and is now {value}"
     return ""
 
 
 def _describe_changed_files(old_files: list[dict[str, Any]], new_files: list[dict[str, Any]]) -> str:
     if [file["name"] for file in old_files] != [file["name"] for file in new_files]:
         return "it was made from " + " + ".join(str(file["name"]) for file in old_files)
-    for old, new in zip(old_files, new_files, strict=True):
-        if old != new:
-            sizes = f" ({old['size']} bytes before, {new['size']} now)" if old["size"] != new["size"] else ""
-            return f"{new['name']} has changed{sizes}"
+    for old_file, new_file in zip(old_files, new_files, strict=True):
+        if old_file != new_file:
+            sizes = (
+                f" ({old_file['size']} bytes before, {new_file['size']} now)"
+                if old_file["size"] != new_file["size"]
+                else ""
+            )
+            return f"{new_file['name']} has changed{sizes}"
     return ""

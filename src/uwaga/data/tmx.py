@@ -140,7 +140,7 @@ MAX_CODE_LENGTH = 64  # maximum number of characters of a language's code
 MAX_UNIT_LENGTH = 1 << 23  # maximum number of characters of all variants of a unit together
 
 
-def nearest_variants(variants: Sequence[tuple[str, str]], requested: str) -> list[str]:
+def nearest_variants(variants: Sequence[tuple[str, str]], requested_language: str) -> list[str]:
     """Return the texts whose language best matches the requested one, in their original order.
 
     A variant in another script does not match. The best match is a variant of the requested region, then one
@@ -148,9 +148,9 @@ def nearest_variants(variants: Sequence[tuple[str, str]], requested: str) -> lis
     is requested, variants of all regions match equally well, but those in the usual script are preferred.
     """
     ranked: list[tuple[int, str]] = []
-    script, region = _script_and_region(requested)
+    script, region = _script_and_region(requested_language)
     for language, text in variants:
-        if not language or base_language(language) != base_language(requested):
+        if not language or base_language(language) != base_language(requested_language):
             continue
         variant_script, variant_region = _script_and_region(language)
         if script and variant_script and script != variant_script:
@@ -159,11 +159,12 @@ def nearest_variants(variants: Sequence[tuple[str, str]], requested: str) -> lis
         if not region:
             rank = int(
                 bool(variant_script)
-                and variant_script != (script or USUAL_SCRIPTS.get(base_language(requested), variant_script))
+                and variant_script
+                != (script or USUAL_SCRIPTS.get(base_language(requested_language), variant_script))
             )
         ranked.append((rank, text))
-    best = min((rank for rank, _ in ranked), default=0)
-    return [text for rank, text in ranked if rank == best]
+    best_rank = min((rank for rank, _ in ranked), default=0)
+    return [text for rank, text in ranked if rank == best_rank]
 
 
 def _script_and_region(code: str) -> tuple[str, str]:
@@ -262,7 +263,9 @@ class _UnitReader(XmlItems[NumberedRow]):
 
     def _finish_unit(self) -> None:
         self.count += 1
-        sources, targets = (nearest_variants(self._variants, requested) for requested in self._languages)
+        sources, targets = (
+            nearest_variants(self._variants, requested_language) for requested_language in self._languages
+        )
         self._variants = []
         if not sources or not targets:
             self.ready.append((self.count, "missing language"))
