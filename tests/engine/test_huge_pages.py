@@ -75,7 +75,7 @@ def test_packing_row_by_row_equals_packing_the_whole_matrix(precision, width):
 
     expected = pack(settings, (vocabulary, vocabulary), stored.__getitem__, precision)
     packed = pack(
-        settings, (vocabulary, vocabulary), stored.__getitem__, precision, stored=StoredForms(rows=rows)
+        settings, (vocabulary, vocabulary), stored.__getitem__, precision, stored_forms=StoredForms(rows=rows)
     )
     assert [(first, last) for _, first, last in blocks] == [
         (0, BLOCK_ROWS),

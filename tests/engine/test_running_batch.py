@@ -38,7 +38,7 @@ ALLOW_SLOW_EXAMPLES = settings(suppress_health_check=[HealthCheck.too_slow])
 
 def small_budget():
     """Return a small budget, so that sentences must wait."""
-    return TokenBudget(max_tokens=80, reserved=30)
+    return TokenBudget(max_tokens=80, reserved_tokens=30)
 
 
 def run_in_threads(shared, functions, seconds=60):
@@ -233,7 +233,7 @@ def test_short_search_does_not_wait_for_a_long_one():
     so the best of several attempts is checked.
     """
     engine = native_model(random_model(SHAPE, spread=3.0))
-    shared = ModelBatch(engine, lambda: TokenBudget(max_tokens=400, reserved=100))
+    shared = ModelBatch(engine, lambda: TokenBudget(max_tokens=400, reserved_tokens=100))
     options = SearchOptions(beam=1, max_length=20, min_length=18)
     steps = []
     finish_flags = []

@@ -35,8 +35,8 @@ class NativeBeamSearch:
     It is not thread-safe. Each step checks for Ctrl-C.
     """
 
-    def __init__(self, model: _core.Model, ends: Sequence[int], rules: BeamRules) -> None:
-        self._core = _core.BeamSearch(core_rules(model, ends, rules))
+    def __init__(self, model: _core.Model, end_tokens: Sequence[int], rules: BeamRules) -> None:
+        self._core = _core.BeamSearch(core_rules(model, end_tokens, rules))
         self._streams = rules.streams
 
     @property
@@ -101,11 +101,11 @@ def core_datastore(datastore: Datastore | None) -> _core.Datastore | None:
 
 def finished_target(hypothesis: _core.FinishedTuple) -> FinishedTarget:
     """Return a hypothesis of the core as a :class:`uwaga.decoder.FinishedTarget`."""
-    tokens, log_probs, score, truncated, draft = hypothesis
-    return FinishedTarget(tokens, log_probs, score, truncated, DraftUse(*draft) if draft[2] else None)
+    tokens, log_probs, score, is_truncated, draft = hypothesis
+    return FinishedTarget(tokens, log_probs, score, is_truncated, DraftUse(*draft) if draft[2] else None)
 
 
-def core_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _core.Rules:
+def core_rules(model: _core.Model, end_tokens: Sequence[int], rules: BeamRules) -> _core.Rules:
     """Convert rules to rules of the core, which checks them."""
     with convert_errors():
         return _core.Rules(
@@ -114,7 +114,7 @@ def core_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _co
             rules.pool_size,
             rules.nbest,
             rules.start,
-            np.array(ends, dtype=np.int64),
+            np.array(end_tokens, dtype=np.int64),
             np.ascontiguousarray(rules.banned, dtype=np.int64),
             rules.min_length,
             STOPPING_CODES[rules.early_stopping],
@@ -154,7 +154,7 @@ class NativeRunningBatch:
     Args:
         model: the model of the core.
         shortlist: the shortlist of the core; None for the complete vocabulary.
-        ends: the tokens that end a target, the end symbol first.
+        end_tokens: the tokens that end a target, the end symbol first.
         check: function that raises ModelError if weights in a shared file have changed; None for private
             weights.
     """
@@ -163,18 +163,18 @@ class NativeRunningBatch:
         self,
         model: _core.Model,
         shortlist: _core.Shortlist | None,
-        ends: Sequence[int],
+        end_tokens: Sequence[int],
         check: Callable[[], None] | None,
     ) -> None:
-        self._model, self._ends, self._check = model, tuple(ends), check
+        self._model, self._ends, self._check = model, tuple(end_tokens), check
         self._core = _core.RunningBatch(model, shortlist)
         self._lanes: OrderedDict[tuple[object, ...], _core.Lane] = OrderedDict()
         self._latest: tuple[BeamRules, _core.Lane] | None = None
 
     def ticket(self, rules: BeamRules) -> NativeTicket:
         """See :meth:`uwaga.decoder.RunningBatch.ticket`."""
-        latest = self._latest
-        lane = latest[1] if latest is not None and latest[0] is rules else self._lane(rules)
+        latest_lane = self._latest
+        lane = latest_lane[1] if latest_lane is not None and latest_lane[0] is rules else self._lane(rules)
         self._latest = rules, lane
         return NativeTicket(self._core, self._core.ticket(lane, rules.streams), self._check)
 
@@ -218,9 +218,9 @@ class NativeTicket:
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
         with convert_errors(), convert_closed_batch_error():
-            finished, decided = self._batch.collect(self._ticket, seconds)
-        targets = [(number, list(map(finished_target, nbest))) for number, nbest in finished]
-        return targets, list(map(DecidedToken._make, decided))
+            finished_targets, decided_tokens = self._batch.collect(self._ticket, seconds)
+        targets = [(number, list(map(finished_target, nbest))) for number, nbest in finished_targets]
+        return targets, list(map(DecidedToken._make, decided_tokens))
 
     def leave(self) -> None:
         self._batch.leave(self._ticket)

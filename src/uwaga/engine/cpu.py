@@ -82,15 +82,15 @@ def resolve_isa(name: str | None = None) -> int:
         name: the name of the instruction set; None for the set that ``UWAGA_ISA`` names or, if this variable
             is not set, the fastest set that is supported.
     """
-    requested = (name or os.environ.get(ISA_VARIABLE) or "").strip().lower()
-    if not requested:
+    requested_name = (name or os.environ.get(ISA_VARIABLE) or "").strip().lower()
+    if not requested_name:
         return _core.best_isa()
-    if requested not in _core.ISAS:
-        raise SettingsError(f"{ISA_VARIABLE}: {requested!r} is not one of {', '.join(_core.ISAS)}")
-    isa = _core.ISAS.index(requested)
+    if requested_name not in _core.ISAS:
+        raise SettingsError(f"{ISA_VARIABLE}: {requested_name!r} is not one of {', '.join(_core.ISAS)}")
+    isa = _core.ISAS.index(requested_name)
     if not _core.supported(isa):
         raise SettingsError(
-            f"{ISA_VARIABLE}: this processor or build does not support {requested}; choose one of "
+            f"{ISA_VARIABLE}: this processor or build does not support {requested_name}; choose one of "
             f"{', '.join(available_isas())}"
         )
     return isa

@@ -48,7 +48,7 @@ class Heads:
     scale: float | None = None
 
     @property
-    def touches_encoder(self) -> bool:
+    def affects_encoder(self) -> bool:
         """True if the intervention changes the output of the encoder."""
         return self.kind == "encoder"
 
@@ -101,7 +101,7 @@ class Positions:
     places: tuple[int, ...]
 
     @property
-    def touches_encoder(self) -> bool:
+    def affects_encoder(self) -> bool:
         """True if the intervention changes the output of the encoder."""
         return self.side == "source"
 

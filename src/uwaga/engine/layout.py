@@ -184,7 +184,7 @@ class PackedLayout:
         source: int,
         target: int,
         precision: Precision,
-        kept: Sequence[str],
+        unquantised_names: Sequence[str],
         location: str = "settings",
     ) -> PackedLayout:
         """Return the layout of a model.
@@ -194,11 +194,11 @@ class PackedLayout:
             source: size of the source vocabulary.
             target: size of the target vocabulary.
             precision: number format of the matrices, int8 or int4.
-            kept: names of the matrices that are kept at a higher precision.
+            unquantised_names: names of the matrices that are kept at a higher precision.
             location: the file of the settings, for messages.
         """
         matrices, other_tensors = _core.packed_layout(
-            settings.model_dump_json(), source, target, precision == "int8", list(kept), location
+            settings.model_dump_json(), source, target, precision == "int8", list(unquantised_names), location
         )
         arrays = [array for *_, matrix_arrays in matrices for array in matrix_arrays]
         return cls(

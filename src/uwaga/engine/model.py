@@ -147,7 +147,7 @@ class NativeModel:
         """
         edits = core_edits(self.settings, interventions, _has_relative_positions(self.settings))
         model = copy.copy(self)
-        if any(intervention.touches_encoder for intervention in interventions):
+        if any(intervention.affects_encoder for intervention in interventions):
             model._encoded_batches = None
         with convert_errors():
             model._core = self._core.edited(
@@ -236,8 +236,10 @@ class NativeModel:
         return self._verify if self._core.can_verify else None
 
     def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
-        flat = np.array([token for sentence_tokens in tokens for token in sentence_tokens], dtype=np.int64)
-        return self._step(flat, state, choice, np.array(list(map(len, tokens)), dtype=np.int64))
+        flat_tokens = np.array(
+            [token for sentence_tokens in tokens for token in sentence_tokens], dtype=np.int64
+        )
+        return self._step(flat_tokens, state, choice, np.array(list(map(len, tokens)), dtype=np.int64))
 
     def _step(self, tokens: Ids, state: State, choice: Choice, counts: Ids | None) -> Step:
         assert isinstance(state, _core.State)
@@ -385,9 +387,9 @@ class RecordingModel(NativeModel):
                 return [
                     Attentions(decoder=matrices) for matrices, _ in self._core.attentions([], [], prompts)
                 ]
-            missing = list(dict.fromkeys(key for key in keys if key not in self._memories))
-            if missing:
-                self.encode(missing)
+            missing_keys = list(dict.fromkeys(key for key in keys if key not in self._memories))
+            if missing_keys:
+                self.encode(missing_keys)
             memories, rows = zip(*(self._memories[key] for key in keys), strict=True)
             decoders = self._core.attentions(memories, rows, targets)
         return [
@@ -406,14 +408,14 @@ class RecordingModel(NativeModel):
             return [select_head(None, layer, head) for _ in sources]
         layer = resolve_layer(layer, head, layers, heads)
         head_index = -1 if head is None else head
-        decoded = self._force_decode(
+        step_outputs = self._force_decode(
             sources,
             targets,
             lambda memories, rows, inputs: self._core.cross_attention(
                 memories, rows, inputs, layer, head_index
             ),
         )
-        return [select_head(matrices[None], 0, None if head is None else 0) for matrices in decoded]
+        return [select_head(matrices[None], 0, None if head is None else 0) for matrices in step_outputs]
 
     def cross_attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
@@ -423,8 +425,8 @@ class RecordingModel(NativeModel):
             return list(self._to_prompts(sources, targets))
         if not _cross_attention_counts(self.settings)[0]:
             return [require_cross_attention(None) for _ in sources]
-        recorded = self._force_decode(sources, targets, self._core.attentions)
-        return [require_cross_attention(cross) for _, cross in recorded]
+        step_outputs = self._force_decode(sources, targets, self._core.attentions)
+        return [require_cross_attention(cross) for _, cross in step_outputs]
 
     def _to_prompts(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
@@ -445,11 +447,11 @@ class RecordingModel(NativeModel):
         """
         results: dict[int, Any] = {}
         keys = list(map(tuple, sources))
-        missing = [index for index, key in enumerate(keys) if key not in self._memories]
+        missing_indices = [index for index, key in enumerate(keys) if key not in self._memories]
         parts = [[index for index, key in enumerate(keys) if key in self._memories]]
         parts += [
-            missing[index : index + REENCODED_SENTENCES]
-            for index in range(0, len(missing), REENCODED_SENTENCES)
+            missing_indices[index : index + REENCODED_SENTENCES]
+            for index in range(0, len(missing_indices), REENCODED_SENTENCES)
         ]
         for part in filter(None, parts):
             memories = [self._memories.get(keys[index]) for index in part]
@@ -548,9 +550,9 @@ def _vectors(settings: EngineSettings, packed: PackedWeights) -> dict[str, Float
 
 def _replace_positions(settings: TransformerSettings, tables: dict[str, Floats]) -> None:
     """Replace the stored positions of an encoder-decoder model with tables for both sides."""
-    stored = [tables.pop(f"{side}_positions.weight", None) for side in ("source", "target")]
+    stored_tables = [tables.pop(f"{side}_positions.weight", None) for side in ("source", "target")]
     table = sinusoids(settings) if settings.positions == "sinusoidal" else None
-    for side, weight in zip(("source", "target"), stored, strict=True):
+    for side, weight in zip(("source", "target"), stored_tables, strict=True):
         if table is not None:
             tables[f"{side}_positions"] = table
         elif weight is None:

@@ -33,16 +33,16 @@ def allocate_huge_pages(size: int) -> Bytes:
     """
     if not hasattr(mmap, "MAP_PRIVATE"):
         buffer = np.zeros(size + ALIGNMENT, dtype=np.uint8)
-        first = -buffer.ctypes.data % ALIGNMENT
-        return buffer[first : first + size]
+        offset = -buffer.ctypes.data % ALIGNMENT
+        return buffer[offset : offset + size]
     capacity = round_up(size, HUGE_PAGE) + HUGE_PAGE if size >= HUGE_PAGE else max(size, 1)
     memory = mmap.mmap(-1, capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     buffer = np.frombuffer(memory, dtype=np.uint8)
-    first = -buffer.ctypes.data % HUGE_PAGE if size >= HUGE_PAGE else 0
+    offset = -buffer.ctypes.data % HUGE_PAGE if size >= HUGE_PAGE else 0
     if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # the kernel has no huge pages
             memory.madvise(mmap.MADV_HUGEPAGE)
-    return buffer[first : first + size]
+    return buffer[offset : offset + size]
 
 
 VALUES_PER_CHECK = 1 << 20
@@ -51,10 +51,10 @@ VALUES_PER_CHECK = 1 << 20
 
 def all_finite(values: NDArray[Any]) -> bool:
     """Return whether all values are finite; large arrays are checked in parts, to save memory."""
-    flat = values.ravel(order="K")
+    flat_values = values.ravel(order="K")
     return all(
-        np.isfinite(flat[start : start + VALUES_PER_CHECK]).all()
-        for start in range(0, flat.size, VALUES_PER_CHECK)
+        np.isfinite(flat_values[start : start + VALUES_PER_CHECK]).all()
+        for start in range(0, flat_values.size, VALUES_PER_CHECK)
     )
 
 
@@ -155,7 +155,7 @@ def pack(
     precision: Precision = "float32",
     keep: Sequence[str] = (),
     levels: int = MAX_LEVELS,
-    stored: StoredForms = FLOAT_FORMS,
+    stored_forms: StoredForms = FLOAT_FORMS,
 ) -> PackedWeights:
     """Return the packed weights of a model.
 
@@ -169,7 +169,7 @@ def pack(
         keep: patterns of the names of matrices (``decoder.0.*``) that stay bfloat16 in an int8 model, or int8
             in an int4 model.
         levels: maximum integer of int8 matrices.
-        stored: optional functions that read tensors as integers, or only some of their rows.
+        stored_forms: optional functions that read tensors as integers, or only some of their rows.
     """
     matrices: dict[str, Matrix] = {}
     packed_vectors: dict[str, Floats] = {}
@@ -186,12 +186,14 @@ def pack(
             _core.trim_heap()  # return the memory used to read larger tensors to the system
         number_format = KEPT_FORMATS.get(precision, "bfloat16") if product.name in kept_names else precision
         stores_integers = (number_format, levels, product.shape, spread) == ("int8", MAX_LEVELS, None, False)
-        stored_integers = [stored.integers(weight) for weight in product.weights] if stores_integers else []
+        stored_integers = (
+            [stored_forms.integers(weight) for weight in product.weights] if stores_integers else []
+        )
         integer_parts = [part_integers for part_integers in stored_integers if part_integers is not None]
         if len(integer_parts) == len(product.weights):
             matrices[product.name] = _pack_integers(product, integer_parts, arena)
         else:
-            blocks = _blocks(product, read, stored.rows)
+            blocks = _blocks(product, read, stored_forms.rows)
             matrices[product.name] = _matrix(product, blocks, number_format, levels, arena, spread)
         if product.biases:
             biases = _concatenate([read(bias) for bias in product.biases])
@@ -227,8 +229,8 @@ def _blocks(product: Product, read: ReadTensor, rows: ReadRows) -> Iterator[Floa
     """Yield a matrix in blocks, of :data:`BLOCK_ROWS` rows if ``rows`` supports it."""
     outputs = sum(product.outputs)
     if len(product.weights) == 1 and product.shape is None and outputs > BLOCK_ROWS:
-        for first in range(0, outputs, BLOCK_ROWS):
-            block = rows(product.weights[0], first, min(first + BLOCK_ROWS, outputs))
+        for first_row in range(0, outputs, BLOCK_ROWS):
+            block = rows(product.weights[0], first_row, min(first_row + BLOCK_ROWS, outputs))
             if block is None:  # the tensor can only be read whole
                 break
             yield _concatenate([block])

@@ -82,5 +82,5 @@ class Shortlist:
     def with_tokens(self, tokens: Sequence[int]) -> Shortlist:
         """Return the shortlist with additional common tokens."""
         # np.union1d would import numpy.ma, which takes longer than reading most shortlists.
-        common = np.array(sorted({*self.common.tolist(), *tokens}), dtype=np.int32)
-        return replace(self, common=common)
+        common_tokens = np.array(sorted({*self.common.tolist(), *tokens}), dtype=np.int32)
+        return replace(self, common=common_tokens)
