@@ -229,7 +229,7 @@ class PhraseTables(NamedTuple):
     tokens: Ids
     first: Ids
     targets: Ids
-    serves: Ids
+    reaches_end: Ids
     ends: Ids
     progress: Ids
     bonus: float
@@ -432,11 +432,11 @@ def target_limit(decoder: Decoder, source_tokens: int) -> int | None:
 
     Both numbers include the end symbol.
     """
-    shared, limit = shared_positions(decoder), decoder.max_target
-    if shared is None:
+    position_limit, limit = shared_positions(decoder), decoder.max_target
+    if position_limit is None:
         return limit
-    remaining = max(shared - source_tokens + 1, 1)
-    return remaining if limit is None else min(limit, remaining)
+    remaining_positions = max(position_limit - source_tokens + 1, 1)
+    return remaining_positions if limit is None else min(limit, remaining_positions)
 
 
 @runtime_checkable

@@ -75,13 +75,13 @@ class Banks:
         self._beams, self._vocabulary = beams, vocabulary
         width = max(len(automaton.sizes) for automaton in automata)
 
-        def concatenated(name: str) -> NDArray[np.int64]:
+        def concatenate(name: str) -> NDArray[np.int64]:
             parts = [np.asarray(getattr(automaton, name), dtype=np.int64) for automaton in automata]
             return np.concatenate(
                 [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts]
             )  # (nodes or edges, phrases)
 
-        def stacked(name: str) -> NDArray[np.int64]:
+        def stack(name: str) -> NDArray[np.int64]:
             parts = [np.asarray(getattr(automaton, name), dtype=np.int64) for automaton in automata]
             return np.stack([np.pad(part, (0, width - len(part))) for part in parts])  # (sentences, phrases)
 
@@ -98,10 +98,10 @@ class Banks:
             [automaton.targets + root for automaton, root in zip(automata, self._roots, strict=True)]
         )
         self._keys: Ids = np.repeat(np.arange(sum(nodes)), np.diff(self._first)) * vocabulary + self._tokens
-        self._serves = concatenated("serves") > 0
-        self._ends, self._progress = concatenated("ends"), concatenated("progress")
-        self._sizes, self._times = stacked("sizes"), stacked("times")
-        self._whole_word = stacked("whole_word") > 0
+        self._reaches_end = concatenate("reaches_end") > 0
+        self._ends, self._progress = concatenate("ends"), concatenate("progress")
+        self._sizes, self._times = stack("sizes"), stack("times")
+        self._whole_word = stack("whole_word") > 0
         self.totals: Ids = np.array([automaton.total for automaton in automata], dtype=np.int64)
         self._is_forced: Flags = np.array([automaton.bonus is None for automaton in automata])
         self._bonus: Scores = np.array([automaton.bonus or 0.0 for automaton in automata])
@@ -121,41 +121,41 @@ class Banks:
 
     def admit(self, indices: Ids) -> None:
         """Add the sentences at ``indices`` (sentences,), whose hypotheses are in the initial state."""
-        current, width = self._states, self._states.counts.shape[2]
+        current_states, width = self._states, self._states.counts.shape[2]
         roots = np.repeat(self._roots[indices][:, None], self._beams, axis=1)
         self._indices = np.concatenate([self._indices, indices])
         self._states = PhraseStates(
-            np.concatenate([current.nodes, roots]),
-            np.concatenate([current.counts, np.zeros((*roots.shape, width), dtype=np.int64)]),
-            np.concatenate([current.banks, np.zeros_like(roots)]),
+            np.concatenate([current_states.nodes, roots]),
+            np.concatenate([current_states.counts, np.zeros((*roots.shape, width), dtype=np.int64)]),
+            np.concatenate([current_states.banks, np.zeros_like(roots)]),
         )
 
-    def extra_tokens(self, alive: Flags) -> Ids | None:
+    def extra_tokens(self, is_alive: Flags) -> Ids | None:
         """Return the tokens that continue a phrase of each running hypothesis.
 
         Args:
-            alive: (sentences, beams) True where there is a hypothesis.
+            is_alive: (sentences, beams) True where there is a hypothesis.
 
         Returns:
             (rows, extra) tokens, padded with -1; None if no hypothesis can continue a phrase.
         """
-        sentences, beams = alive.shape
-        missing = (
+        sentences, beams = is_alive.shape
+        is_missing = (
             self._occurrences(self._states.nodes, self._states.counts) < self._times[self._indices][:, None]
         )
         rows, tokens = list[Ids](), list[Ids]()
         roots = np.repeat(self._roots[self._indices][:, None], beams, axis=1)
         is_at_root = self._states.nodes == roots
-        for nodes, mask in ((self._states.nodes, alive), (roots, alive & ~is_at_root)):
+        for nodes, mask in ((self._states.nodes, is_alive), (roots, is_alive & ~is_at_root)):
             row = np.nonzero(mask.ravel())[0]
             node = nodes.ravel()[row]
             counts = self._first[node + 1] - self._first[node]
             row = np.repeat(row, counts)  # (edges of these rows,)
             offset = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
             edge = np.repeat(self._first[node], counts) + offset
-            has_missing_phrase = (self._serves[edge] & missing.reshape(sentences * beams, -1)[row]).any(
-                axis=1
-            )
+            has_missing_phrase = (
+                self._reaches_end[edge] & is_missing.reshape(sentences * beams, -1)[row]
+            ).any(axis=1)
             rows.append(row[has_missing_phrase])
             tokens.append(self._tokens[edge[has_missing_phrase]])
         pairs = np.unique(np.concatenate(rows) * self._vocabulary + np.concatenate(tokens))
@@ -170,11 +170,13 @@ class Banks:
 
     def advance(self, beams: Ids, tokens: Ids) -> PhraseStates:
         """Return the states of the hypotheses ``beams`` extended by ``tokens``; both are (sentences, n)."""
-        previous = self._states.select(beams)
-        occurrences = self._occurrences(previous.nodes, previous.counts)  # (sentences, n, phrases)
+        previous_states = self._states.select(beams)
+        occurrences = self._occurrences(
+            previous_states.nodes, previous_states.counts
+        )  # (sentences, n, phrases)
         continues = self._continues_word[tokens][:, :, None] & self._whole_word[self._indices][:, None]
-        counts = np.where(continues, previous.counts, occurrences)
-        nodes = self._next(previous.nodes, tokens)
+        counts = np.where(continues, previous_states.counts, occurrences)
+        nodes = self._next(previous_states.nodes, tokens)
         return PhraseStates(nodes, counts, self._bank(nodes, counts))
 
     def gains(self, beams: Ids, states: PhraseStates) -> Scores:
@@ -184,28 +186,30 @@ class Banks:
 
     def potential(self, banks: Ids) -> Scores:
         """Return the bonus (sentences, n) that hypotheses of these banks can still gain."""
-        missing = self.totals[self._indices][:, None] - banks
-        return np.asarray(self._bonus[self._indices][:, None] * missing)
+        missing_counts = self.totals[self._indices][:, None] - banks
+        return np.asarray(self._bonus[self._indices][:, None] * missing_counts)
 
-    def may_end(self, banks: Ids, alive: Flags, last: Flags) -> Flags:
+    def may_end(self, banks: Ids, is_alive: Flags, is_last: Flags) -> Flags:
         """Return a mask (sentences, n) of the hypotheses that may end.
 
         Args:
             banks: (sentences, n) bank of each hypothesis.
-            alive: (sentences, n) True where there is a hypothesis.
-            last: (sentences,) True at the last step of a sentence without finished hypotheses.
+            is_alive: (sentences, n) True where there is a hypothesis.
+            is_last: (sentences,) True at the last step of a sentence without finished hypotheses.
         """
         is_forced = self._is_forced[self._indices][:, None]
-        needed = np.where(is_forced, self.totals[self._indices][:, None], 0)
-        max_bank = np.where(alive, banks, 0).max(axis=1, keepdims=True)
-        return np.asarray(banks >= np.where(last[:, None], np.minimum(needed, max_bank), needed))
+        needed_totals = np.where(is_forced, self.totals[self._indices][:, None], 0)
+        max_bank = np.where(is_alive, banks, 0).max(axis=1, keepdims=True)
+        return np.asarray(
+            banks >= np.where(is_last[:, None], np.minimum(needed_totals, max_bank), needed_totals)
+        )
 
-    def allocate(self, banks: Ids, eligible: Flags) -> Flags:
+    def allocate(self, banks: Ids, is_eligible: Flags) -> Flags:
         """Return a mask (sentences, n) of the candidates that receive a slot in the beam.
 
         Args:
             banks: (sentences, n) bank of each candidate, the best candidate first.
-            eligible: (sentences, n) True for candidates that may receive a slot.
+            is_eligible: (sentences, n) True for candidates that may receive a slot.
         """
         sentences, n = banks.shape
         slots, is_forced = self._beams, self._is_forced[self._indices][:, None]
@@ -214,21 +218,21 @@ class Banks:
         bank = np.where(is_forced, banks, 0)
         group = np.where(count > slots, bank * slots // count, bank)
         quota = slots // groups + (group >= groups - slots % groups)  # (sentences, n)
-        key = np.where(eligible, group * (count + 1) + (count - bank), (slots + 1) * (count + 1))
+        key = np.where(is_eligible, group * (count + 1) + (count - bank), (slots + 1) * (count + 1))
         order = np.argsort(key, axis=1, kind="stable")
-        sorted_group = gather(np.where(eligible, group, slots), order)
+        sorted_group = gather(np.where(is_eligible, group, slots), order)
         starts = np.ones((sentences, n), dtype=np.bool_)
         starts[:, 1:] = sorted_group[:, 1:] != sorted_group[:, :-1]
         group_starts = np.maximum.accumulate(np.where(starts, np.arange(n), 0), axis=1)
         position: Ids = np.empty((sentences, n), dtype=np.int64)
         np.put_along_axis(position, order, np.arange(n) - group_starts, axis=1)
-        within_quota = eligible & (position < quota)
-        best = np.argsort(np.where(within_quota, 0, np.where(eligible, 1, 2)), axis=1, kind="stable")[
-            :, :slots
-        ]
-        selected: Flags = np.zeros((sentences, n), dtype=np.bool_)
-        np.put_along_axis(selected, best, True, axis=1)
-        return np.asarray(selected & eligible)
+        within_quota = is_eligible & (position < quota)
+        best_order = np.argsort(
+            np.where(within_quota, 0, np.where(is_eligible, 1, 2)), axis=1, kind="stable"
+        )[:, :slots]
+        is_selected: Flags = np.zeros((sentences, n), dtype=np.bool_)
+        np.put_along_axis(is_selected, best_order, True, axis=1)
+        return np.asarray(is_selected & is_eligible)
 
     def update(self, states: PhraseStates, remaining: Ids) -> None:
         """Replace the states (sentences, beams), and keep only the sentences ``remaining`` (remaining,)."""
@@ -244,8 +248,8 @@ class Banks:
     def _bank(self, nodes: Ids, counts: Ids) -> Ids:
         occurrences = self._occurrences(nodes, counts)
         complete = (occurrences * self._sizes[self._indices][:, None]).sum(axis=2)
-        partial = np.where(occurrences < self._times[self._indices][:, None], self._progress[nodes], 0)
-        return np.asarray(complete + partial.max(axis=2, initial=0))
+        partial_counts = np.where(occurrences < self._times[self._indices][:, None], self._progress[nodes], 0)
+        return np.asarray(complete + partial_counts.max(axis=2, initial=0))
 
     def _next(self, nodes: Ids, tokens: Ids) -> Ids:
         """Return the node after each node and token: by an edge of the node or else of the root; without

@@ -70,8 +70,8 @@ class Batch(ABC):
 
     def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
         """Return the n-best list of each sentence."""
-        ends = self._decoder.symbols.end_symbols
-        return [[hypothesis(target, ends) for target in nbest] for nbest in self.finished(indices)]
+        end_tokens = self._decoder.symbols.end_symbols
+        return [[hypothesis(target, end_tokens) for target in nbest] for nbest in self.finished(indices)]
 
     @property
     @abstractmethod

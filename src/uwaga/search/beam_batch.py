@@ -79,18 +79,18 @@ class Trellis:
             source_lengths: (paths,) number of source tokens of the sentence, to which attention is trimmed.
         """
         max_depth, ends = int(depths.max(initial=0)), starts + depths
-        current = nodes.copy()
+        current_nodes = nodes.copy()
         tokens = np.zeros((len(nodes), max_depth), dtype=np.int64)
         log_probs = np.zeros((len(nodes), max_depth), dtype=np.float64)
         rows = np.zeros((len(nodes), max_depth), dtype=np.int64)
         for index in range(int(ends.max(initial=0)) - 1, int(starts.min(initial=0)) - 1, -1):
             step = self._steps[index]
-            active = np.nonzero((starts <= index) & (index < ends))[0]
-            node, column = current[active], index - starts[active]
-            tokens[active, column] = step.tokens[node]
-            log_probs[active, column] = step.log_probs[node]
-            rows[active, column] = step.rows[node]
-            current[active] = step.parents[node]
+            active_indices = np.nonzero((starts <= index) & (index < ends))[0]
+            node, column = current_nodes[active_indices], index - starts[active_indices]
+            tokens[active_indices, column] = step.tokens[node]
+            log_probs[active_indices, column] = step.log_probs[node]
+            rows[active_indices, column] = step.rows[node]
+            current_nodes[active_indices] = step.parents[node]
         return [
             TargetPath(
                 tokens[i, :depth],
@@ -106,11 +106,11 @@ class Trellis:
         Returns:
             (nodes, 3) float32: the index of the parent, -1 for none; the token; its log-probability.
         """
-        rows, first, size = [np.zeros((0, 3))], 0, 0
+        rows, first_row, size = [np.zeros((0, 3))], 0, 0
         for step in self._steps:
-            parents = step.parents + first if size else np.full_like(step.parents, -1)
+            parents = step.parents + first_row if size else np.full_like(step.parents, -1)
             rows.append(np.stack([parents, step.tokens, step.log_probs], axis=1))
-            first, size = first + size, len(step.tokens)
+            first_row, size = first_row + size, len(step.tokens)
         return np.concatenate(rows).astype(np.float32)
 
     def _attention(self, rows: Ids, start: int, source_length: int) -> Floats | None:
@@ -121,8 +121,8 @@ class Trellis:
                 return None
             weights.append(step.attention[row, :source_length])
         if not weights:
-            recorded = self._steps and self._steps[0].attention is not None
-            return np.zeros((0, source_length), dtype=np.float32) if recorded else None
+            has_attention = self._steps and self._steps[0].attention is not None
+            return np.zeros((0, source_length), dtype=np.float32) if has_attention else None
         return np.stack(weights)
 
 
@@ -220,11 +220,11 @@ class BeamBatch(StepBatch):
         self._tokens = np.concatenate([self._tokens, start_tokens])
         if self._history is not None:
             width = max(self._history.shape[2], *(len(sentence.history) for sentence in sentences))
-            missing = np.full((len(self._history), beams, width - self._history.shape[2]), -1, dtype=np.int64)
+            padding = np.full((len(self._history), beams, width - self._history.shape[2]), -1, dtype=np.int64)
             history = np.full((count, beams, width), -1, dtype=np.int64)
             for row, sentence in zip(history, sentences, strict=True):
                 row[:, width - len(sentence.history) :] = sentence.history
-            self._history = np.concatenate([np.concatenate([missing, self._history], axis=2), history])
+            self._history = np.concatenate([np.concatenate([padding, self._history], axis=2), history])
         if self._banks is not None:
             self._banks.admit(indices)
 
@@ -268,12 +268,12 @@ class BeamBatch(StepBatch):
         )
         scores, truncated_flags = pool.scores[index, slot].tolist(), pool.truncated[index, slot].tolist()
         nbest: list[list[FinishedTarget]] = [[] for _ in indices]
-        for sentence, path, score, truncated in zip(
+        for sentence, path, score, is_truncated in zip(
             row.tolist(), paths, scores, truncated_flags, strict=True
         ):
             tokens, log_probs = path.tokens.tolist(), path.log_probs.tolist()
             nbest[sentence].append(
-                FinishedTarget(tokens, log_probs, score, truncated, attention=path.attention)
+                FinishedTarget(tokens, log_probs, score, is_truncated, attention=path.attention)
             )
         return nbest
 
@@ -299,17 +299,17 @@ class BeamBatch(StepBatch):
         elif self._options.sample:
             order = np.broadcast_to(np.arange(beams) * k, (sentences, beams))
         else:
-            flat = ranks.reshape(sentences, beams * k)
-            order = np.argsort(-flat, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
+            flat_ranks = ranks.reshape(sentences, beams * k)
+            order = np.argsort(-flat_ranks, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
 
         ranks = gather(ranks.reshape(sentences, beams * k), order)
         tokens = gather(step.tokens.reshape(sentences, beams * k), order)
         log_probs = gather(log_probs.reshape(sentences, beams * k), order)
-        alive = ranks > -np.inf
-        is_limited = (self._constraints.limits[self._indices] == steps)[:, None] & alive
-        ends = self._is_end(tokens) & alive
-        truncated = is_limited if self._options.force_end else is_limited & ~ends
-        return Candidates(tokens, order // k, log_probs, ranks, ends | is_limited, truncated)
+        is_alive = ranks > -np.inf
+        is_limited = (self._constraints.limits[self._indices] == steps)[:, None] & is_alive
+        is_end = self._is_end(tokens) & is_alive
+        is_truncated = is_limited if self._options.force_end else is_limited & ~is_end
+        return Candidates(tokens, order // k, log_probs, ranks, is_end | is_limited, is_truncated)
 
     def _banked_candidates(self, step: Step, choice: Choice, steps: Ids) -> Candidates:
         """Return the continuations as :meth:`_candidates` does, with slots allocated by bank (M27)."""
@@ -333,25 +333,25 @@ class BeamBatch(StepBatch):
         ranks, tokens, log_probs = gather(ranks, order), gather(tokens, order), gather(log_probs, order)
         phrase_states, parent_beams = phrase_states.select(order), gather(parent_beams, order)
 
-        alive = ranks > -np.inf
+        is_alive = ranks > -np.inf
         at_limit = self._constraints.limits[self._indices] == steps  # (sentences,)
-        is_limited = at_limit[:, None] & alive
-        ends = self._is_end(tokens) & alive
+        is_limited = at_limit[:, None] & is_alive
+        is_end = self._is_end(tokens) & is_alive
         none_finished = at_limit & (self._pool.scores[self._indices, 0] == -np.inf)
-        ended = ends | is_limited
-        alive &= ~ended | banks.may_end(phrase_states.banks, alive, none_finished)
-        selected = banks.allocate(phrase_states.banks, alive)
-        selected |= banks.allocate(phrase_states.banks, alive & ~ended)
-        keep = np.argsort(~selected, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
-        selected = gather(selected, keep)
-        truncated = is_limited if self._options.force_end else is_limited & ~ends
+        is_ended = is_end | is_limited
+        is_alive &= ~is_ended | banks.may_end(phrase_states.banks, is_alive, none_finished)
+        is_selected = banks.allocate(phrase_states.banks, is_alive)
+        is_selected |= banks.allocate(phrase_states.banks, is_alive & ~is_ended)
+        keep = np.argsort(~is_selected, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
+        is_selected = gather(is_selected, keep)
+        is_truncated = is_limited if self._options.force_end else is_limited & ~is_end
         return Candidates(
             gather(tokens, keep),
             gather(parent_beams, keep),
             gather(log_probs, keep),
-            np.where(selected, gather(ranks, keep), -np.inf),
-            gather(ended, keep) & selected,
-            gather(truncated, keep) & selected,
+            np.where(is_selected, gather(ranks, keep), -np.inf),
+            gather(is_ended, keep) & is_selected,
+            gather(is_truncated, keep) & is_selected,
             phrase_states.select(keep),
         )
 
@@ -363,10 +363,12 @@ class BeamBatch(StepBatch):
         """Return the value (sentences, beams, k) that each candidate adds to the rank of its hypothesis."""
         if choice.forced is None:
             return log_probs
-        forced = (choice.forced >= 0).reshape(log_probs.shape[:2])
+        is_forced = (choice.forced >= 0).reshape(log_probs.shape[:2])
         gains = log_probs.copy()
-        gains[forced, 0] = (
-            np.maximum(gains[forced, 0], IMPOSSIBLE_LOG_PROB) if self._options.score_forced is True else 0.0
+        gains[is_forced, 0] = (
+            np.maximum(gains[is_forced, 0], IMPOSSIBLE_LOG_PROB)
+            if self._options.score_forced is True
+            else 0.0
         )
         return gains
 
@@ -390,11 +392,13 @@ class BeamBatch(StepBatch):
         """
         # Only hypotheses among the best `beam` are finished; banks have already selected them.
         beams = candidates.ended.shape[1] if self._banks is not None else self._options.rows
-        ended = candidates.ended[:, :beams]
-        sentences = np.nonzero(ended.any(axis=1))[0]
+        is_ended = candidates.ended[:, :beams]
+        sentences = np.nonzero(is_ended.any(axis=1))[0]
         if len(sentences):
             scores = np.where(
-                ended[sentences], self._scores(candidates.ranks[sentences, :beams], sentences, steps), -np.inf
+                is_ended[sentences],
+                self._scores(candidates.ranks[sentences, :beams], sentences, steps),
+                -np.inf,
             )
             self._pool.add(
                 self._indices[sentences],
@@ -406,7 +410,7 @@ class BeamBatch(StepBatch):
         continued = candidates.ranks > -np.inf
         if continued.all():
             return
-        is_stuck = self._stuck(continued)  # (sentences, beams)
+        is_stuck = self._is_stuck(continued)  # (sentences, beams)
         sentences = np.nonzero(is_stuck.any(axis=1))[0]
         if len(sentences):
             scores = np.where(
@@ -420,7 +424,7 @@ class BeamBatch(StepBatch):
                 is_stuck[sentences],
             )
 
-    def _stuck(self, continued: Flags) -> Flags:
+    def _is_stuck(self, continued: Flags) -> Flags:
         """Return a mask (sentences, beams) of hypotheses to truncate because all tokens are banned.
 
         In beam search, they are truncated only if no beam of the sentence continues and none has finished.
@@ -428,11 +432,11 @@ class BeamBatch(StepBatch):
         Args:
             continued: (sentences, candidates) True where there is a continuation.
         """
-        alive = self._ranks > -np.inf
+        is_alive = self._ranks > -np.inf
         if self._options.sample:
-            return np.asarray(alive & ~continued)
+            return np.asarray(is_alive & ~continued)
         is_dead_end = ~continued.any(axis=1) & (self._pool.scores[self._indices, 0] == -np.inf)
-        return np.asarray(alive & is_dead_end[:, None])
+        return np.asarray(is_alive & is_dead_end[:, None])
 
     def _scores(self, ranks: Scores, sentences: Ids, depths: Ids) -> Scores:
         """Return the scores (selected, candidates) of hypotheses with the given ranks.
@@ -456,42 +460,42 @@ class BeamBatch(StepBatch):
             keep = np.argsort(is_stopped, axis=1, kind="stable")[:, :beams]  # (sentences, beams)
         ranks = gather(np.where(is_stopped, -np.inf, candidates.ranks), keep)
         phrase_states = None if candidates.phrase_states is None else candidates.phrase_states.select(keep)
-        is_unfinished = self._undecided(ranks, steps, phrase_states)
+        is_unfinished = self._is_undecided(ranks, steps, phrase_states)
         parent_beams = gather(candidates.beams, keep)  # (sentences, beams)
         tokens = gather(candidates.tokens, keep)
         nodes = gather(nodes, keep)
-        remaining = np.nonzero(is_unfinished)[0]
-        if len(remaining) < sentences:
-            ranks = ranks[remaining]
-            tokens = tokens[remaining]
-            nodes = nodes[remaining]
-            parent_beams = parent_beams[remaining]
-            self._indices = self._indices[remaining]
+        remaining_sentences = np.nonzero(is_unfinished)[0]
+        if len(remaining_sentences) < sentences:
+            ranks = ranks[remaining_sentences]
+            tokens = tokens[remaining_sentences]
+            nodes = nodes[remaining_sentences]
+            parent_beams = parent_beams[remaining_sentences]
+            self._indices = self._indices[remaining_sentences]
         if self._banks is not None and phrase_states is not None:
-            self._banks.update(phrase_states, remaining)
+            self._banks.update(phrase_states, remaining_sentences)
         self._ranks, self._tokens, self._nodes = ranks, tokens, nodes
         if self._history is not None:
-            history = gather(self._history[remaining], parent_beams)
+            history = gather(self._history[remaining_sentences], parent_beams)
             self._history = np.concatenate([history, self._tokens[:, :, None]], axis=2)
-        self._state = _reorder(state, remaining, parent_beams, sentences)
+        self._state = _reorder(state, remaining_sentences, parent_beams, sentences)
         return is_unfinished
 
-    def _undecided(self, ranks: Scores, steps: Ids, phrase_states: PhraseStates | None) -> Flags:
+    def _is_undecided(self, ranks: Scores, steps: Ids, phrase_states: PhraseStates | None) -> Flags:
         """Return a mask (sentences,) of sentences whose result another step can change.
 
         ``ranks`` are the ranks of the running hypotheses.
         """
         if self._banks is not None and phrase_states is not None:
             ranks = ranks + self._banks.potential(phrase_states.banks)
-        best = ranks.max(axis=1)
-        running: Flags = best > -np.inf
-        if self._options.sample or self._options.beam == 1 or not running.any():
-            return running
+        best_ranks = ranks.max(axis=1)
+        is_running: Flags = best_ranks > -np.inf
+        if self._options.sample or self._options.beam == 1 or not is_running.any():
+            return is_running
         longest = self._constraints.limits[self._indices] - self._constraints.uncounted[self._indices]
-        finished, pool_sizes = self._pool.scores[self._indices], self._pool_sizes[self._indices]
+        finished_scores, pool_sizes = self._pool.scores[self._indices], self._pool_sizes[self._indices]
         lengths = self._scored_lengths(steps)
-        return running & ~search_finished(
-            self._options, self._ranking, best, finished, pool_sizes, lengths, longest
+        return is_running & ~search_finished(
+            self._options, self._ranking, best_ranks, finished_scores, pool_sizes, lengths, longest
         )
 
 

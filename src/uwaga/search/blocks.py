@@ -119,15 +119,15 @@ class BlockDrafts:
     def _continue(self, cursors: Sequence[BlockCursor], sizes: Mapping[int, int]) -> None:
         assert self._state is not None
         assert self.drafter.verify is not None
-        ends = self.drafter.symbols.ends
-        unread = [cursor.unread for cursor in cursors]
-        if max(map(len, unread)) > 1:
-            step = self.drafter.verify(unread, self._state, self._choice(sum(map(len, unread))))
-            last = np.cumsum(list(map(len, unread)), dtype=np.int64) - 1
-            self._state, tokens = step.state.select(last), step.tokens[last, 0]
+        end_tokens = self.drafter.symbols.ends
+        unread_tokens = [cursor.unread for cursor in cursors]
+        if max(map(len, unread_tokens)) > 1:
+            step = self.drafter.verify(unread_tokens, self._state, self._choice(sum(map(len, unread_tokens))))
+            last_indices = np.cumsum(list(map(len, unread_tokens)), dtype=np.int64) - 1
+            self._state, tokens = step.state.select(last_indices), step.tokens[last_indices, 0]
         else:
             step = self.drafter.step(
-                np.array(unread, dtype=np.int64)[:, 0], self._state, self._choice(len(unread))
+                np.array(unread_tokens, dtype=np.int64)[:, 0], self._state, self._choice(len(unread_tokens))
             )
             self._state, tokens = step.state, step.tokens[:, 0]
         for cursor in cursors:
@@ -136,7 +136,7 @@ class BlockDrafts:
         while True:
             continuing_rows = []
             for row, index in enumerate(indices):
-                if index not in sizes or int(tokens[row]) in ends:
+                if index not in sizes or int(tokens[row]) in end_tokens:
                     continue
                 cursors[index].block.append(int(tokens[row]))
                 if len(cursors[index].block) < sizes[index]:

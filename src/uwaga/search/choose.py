@@ -31,9 +31,11 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
     total = _logsumexp(table)  # (rows, 1)
     if choice.all_tokens:
         return vocabulary_ids(*table.shape), (table if choice.logits else table - total).astype(np.float32)
-    forced = np.nonzero(choice.forced >= 0)[0] if choice.forced is not None else None
-    if forced is not None and choice.forced is not None:
-        forced_log_probs = (table[forced, choice.forced[forced]] - total[forced, 0]).astype(np.float32)
+    forced_rows = np.nonzero(choice.forced >= 0)[0] if choice.forced is not None else None
+    if forced_rows is not None and choice.forced is not None:
+        forced_log_probs = (table[forced_rows, choice.forced[forced_rows]] - total[forced_rows, 0]).astype(
+            np.float32
+        )
     if choice.banned is not None:
         table[choice.banned[:, 0], choice.banned[:, 1]] = -np.inf
         if choice.renormalise:  # a ban does not mend a row with NaN
@@ -52,10 +54,10 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
     log_probs = log_probs.astype(np.float32)
     if choice.extra_tokens is not None:
         log_probs[:, -choice.extra_tokens.shape[1] :][choice.extra_tokens < 0] = -np.inf
-    if forced is not None and choice.forced is not None:
-        tokens[forced, 0] = choice.forced[forced]
-        log_probs[forced] = -np.inf
-        log_probs[forced, 0] = forced_log_probs
+    if forced_rows is not None and choice.forced is not None:
+        tokens[forced_rows, 0] = choice.forced[forced_rows]
+        log_probs[forced_rows] = -np.inf
+        log_probs[forced_rows, 0] = forced_log_probs
     return tokens.astype(np.int64), log_probs
 
 
@@ -101,14 +103,18 @@ def pick(weights: Table, mass: Table, sampling: Sampling) -> Ids:
     cumulative = np.cumsum(weights, axis=1)  # (rows, top)
     total = mass
     if sampling.top_p < 1.0:
-        preceding = np.concatenate([np.zeros_like(cumulative[:, :1]), cumulative[:, :-1]], axis=1)
-        in_nucleus = preceding < sampling.top_p * mass[:, None]  # (rows, top)
+        preceding_mass = np.concatenate([np.zeros_like(cumulative[:, :1]), cumulative[:, :-1]], axis=1)
+        in_nucleus = preceding_mass < sampling.top_p * mass[:, None]  # (rows, top)
         weights = np.where(in_nucleus, weights, 0.0)
         total = np.take_along_axis(cumulative, in_nucleus.sum(axis=1)[:, None] - 1, axis=1)[:, 0]
     exceeds_draw = cumulative > (sampling.uniform * total)[:, None]
-    last = np.maximum((weights > 0.0).sum(axis=1) - 1, 0)  # rounding must not select a token of weight 0
-    selected: Ids = np.minimum(np.where(exceeds_draw.any(axis=1), exceeds_draw.argmax(axis=1), last), last)
-    return selected
+    last_indices = np.maximum(
+        (weights > 0.0).sum(axis=1) - 1, 0
+    )  # rounding must not select a token of weight 0
+    selected_indices: Ids = np.minimum(
+        np.where(exceeds_draw.any(axis=1), exceeds_draw.argmax(axis=1), last_indices), last_indices
+    )
+    return selected_indices
 
 
 def _logsumexp(table: Table) -> Table:
@@ -128,6 +134,6 @@ def uniforms(seed: int, source: Sequence[int], sample: int, count: int) -> NDArr
     """
     label = f"{seed} {sample} {' '.join(str(token) for token in source)}"
     digest = hashlib.blake2b(label.encode("ascii"), digest_size=16).digest()
-    raw = np.random.Philox(key=int.from_bytes(digest, "little")).random_raw(count)
-    top_bits = np.asarray(raw, dtype=np.uint64) >> np.uint64(11)
+    random_bits = np.random.Philox(key=int.from_bytes(digest, "little")).random_raw(count)
+    top_bits = np.asarray(random_bits, dtype=np.uint64) >> np.uint64(11)
     return top_bits.astype(np.float64) * 2.0**-53

@@ -53,8 +53,10 @@ def step_limit(
         )
     limit = hard_limit
     if math.isfinite(options.max_ratio * source_tokens):
-        needed = max(options.min_length, prefix_tokens + phrase_tokens) + 1
-        limit = min(limit, max(needed, math.floor(options.max_ratio * source_tokens) + options.max_extra))
+        needed_length = max(options.min_length, prefix_tokens + phrase_tokens) + 1
+        limit = min(
+            limit, max(needed_length, math.floor(options.max_ratio * source_tokens) + options.max_extra)
+        )
     if limit == math.inf:
         raise SettingsError("the model has no length limit: set max_length or max_ratio")
     return int(limit)
@@ -182,8 +184,8 @@ class Constraints:
 
     def _with_ends(self, rows: Ids) -> Ids:
         """Return the banned pairs of all rows, with the end symbols banned in the given rows."""
-        ends = [np.stack([rows, np.full_like(rows, end)], axis=1) for end in self._symbols.ends]
-        return np.concatenate([self._banned, *ends])
+        end_pairs = [np.stack([rows, np.full_like(rows, end)], axis=1) for end in self._symbols.ends]
+        return np.concatenate([self._banned, *end_pairs])
 
     def _forced_tokens(self, steps: Ids, indices: Ids) -> Ids | None:
         if not self._may_force:
@@ -191,13 +193,13 @@ class Constraints:
         width = self._forced.shape[1]
         if not self._options.force_end and steps.min() > width:
             return None
-        forced = self._forced[indices, np.minimum(steps, width) - 1]  # (sentences,)
-        forced = np.where(steps <= width, forced, FREE)
+        forced_tokens = self._forced[indices, np.minimum(steps, width) - 1]  # (sentences,)
+        forced_tokens = np.where(steps <= width, forced_tokens, FREE)
         if self._options.force_end:
-            forced = np.where(self.limits[indices] == steps, self._symbols.end, forced)
-        if (forced == FREE).all():
+            forced_tokens = np.where(self.limits[indices] == steps, self._symbols.end, forced_tokens)
+        if (forced_tokens == FREE).all():
             return None
-        return np.repeat(forced, self._options.rows)  # (rows,)
+        return np.repeat(forced_tokens, self._options.rows)  # (rows,)
 
 
 def repeated_ngrams(history: Ids, size: int) -> Ids:

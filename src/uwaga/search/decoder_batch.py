@@ -93,18 +93,18 @@ class DecoderBatch(Batch):
         return None
 
     def _streaming_step(self) -> StepOutcome:
-        before = self._search.running
+        running_before = self._search.running
         self._search.run(MAX_TOKENS)
-        decided = self._search.decided()
-        extended: Ids = np.array([sentence for sentence, _, _ in decided], dtype=np.int64)
-        tokens: Ids = np.array([token for _, token, _ in decided], dtype=np.int64)
-        log_probs = np.array([log_prob for _, _, log_prob in decided], dtype=np.float64)
-        return StepOutcome(extended, tokens, log_probs, np.setdiff1d(before, self._search.running))
+        decided_tokens = self._search.decided()
+        extended: Ids = np.array([sentence for sentence, _, _ in decided_tokens], dtype=np.int64)
+        tokens: Ids = np.array([token for _, token, _ in decided_tokens], dtype=np.int64)
+        log_probs = np.array([log_prob for _, _, log_prob in decided_tokens], dtype=np.float64)
+        return StepOutcome(extended, tokens, log_probs, np.setdiff1d(running_before, self._search.running))
 
     def finished(self, indices: Ids) -> list[list[FinishedTarget]]:
         """See :meth:`uwaga.search.batch.Batch.finished`."""
-        finished = self._search.finished()
-        return [finished[index] for index in indices.tolist()]
+        finished_targets = self._search.finished()
+        return [finished_targets[index] for index in indices.tolist()]
 
 
 def _start_search(

@@ -65,13 +65,13 @@ def checked_draft(
                 f"{label}: token {token} of the draft is outside the vocabulary of {decoder.vocabulary} "
                 "tokens"
             )
-    ends = decoder.symbols.ends
-    tokens = tokens[: next((index for index, token in enumerate(tokens) if token in ends), len(tokens))]
+    end_tokens = decoder.symbols.ends
+    tokens = tokens[: next((index for index, token in enumerate(tokens) if token in end_tokens), len(tokens))]
     if not tokens:
         return None
-    forced = tuple(with_first_token(tokens, options))
-    biased = None if draft.biased is None else max(0, draft.biased) + len(forced) - len(tokens)
-    return Draft(forced[:limit], draft.bias, biased)
+    forced_tokens = tuple(with_first_token(tokens, options))
+    biased = None if draft.biased is None else max(0, draft.biased) + len(forced_tokens) - len(tokens)
+    return Draft(forced_tokens[:limit], draft.bias, biased)
 
 
 class DraftCursor:
@@ -92,16 +92,16 @@ class DraftCursor:
     def advance(self, token: int) -> None:
         """Move past a decided token."""
         size = len(self.tokens)
-        nearest, equal = self._align(token)
-        expected = self._next < size and self.tokens[self._next] == token
-        self.is_following = self.is_following and expected
-        if expected:
+        nearest, is_equal = self._align(token)
+        is_expected = self._next < size and self.tokens[self._next] == token
+        self.is_following = self.is_following and is_expected
+        if is_expected:
             self._next += 1
-        elif equal:
+        elif is_equal:
             self._next = nearest
         elif self._next < size:
             self._next = min(nearest, size - 1)
-        if expected or equal:
+        if is_expected or is_equal:
             self._window = max(self._window, 1)
 
     def _align(self, token: int) -> tuple[int, bool]:
@@ -113,16 +113,18 @@ class DraftCursor:
         next_position = min(self._next + 1, len(self.tokens))
         diagonal = self._distances[0]
         self._distances[0] += MISSING_COST
-        best = (self._distances[0], True, next_position, 0)
-        for position, drafted in enumerate(self.tokens, 1):
-            replacement = diagonal + (0 if drafted == token else MISSING_COST)
+        best_alignment = (self._distances[0], True, next_position, 0)
+        for position, draft_token in enumerate(self.tokens, 1):
+            replacement = diagonal + (0 if draft_token == token else MISSING_COST)
             diagonal = self._distances[position]
             self._distances[position] = distance = min(
                 replacement, diagonal + MISSING_COST, self._distances[position - 1] + 1
             )
-            equal = drafted == token and distance == replacement
-            best = min(best, (distance, not equal, abs(position - next_position), -position))
-        return -best[3], not best[1]
+            is_equal = draft_token == token and distance == replacement
+            best_alignment = min(
+                best_alignment, (distance, not is_equal, abs(position - next_position), -position)
+            )
+        return -best_alignment[3], not best_alignment[1]
 
     def record_pass(self, proposed: int, accepted: int) -> None:
         """Record the result of a pass, and adjust the number of tokens to propose."""
@@ -220,46 +222,46 @@ class DraftBatch(StepBatch):
             self._blocks.draft([cursor for cursor in cursors if isinstance(cursor, BlockCursor)], limits)
         inputs = [[self._targets[index].last, *self._proposal(index)] for index in indices]
         step = self._read(inputs)
-        rows, extended, finished, row = [], [], [], 0
-        running: list[int] = []
+        rows, extended_rows, finished_rows, row = [], [], [], 0
+        running_indices: list[int] = []
         for index, tokens in zip(indices, inputs, strict=True):
             target = self._targets[index]
-            accepted = 0
+            accepted_count = 0
             while True:
-                self._decide(index, target, step, row + accepted)
-                if target.finished is not None or accepted + 1 == len(tokens):
+                self._decide(index, target, step, row + accepted_count)
+                if target.finished is not None or accepted_count + 1 == len(tokens):
                     break
-                if target.last != tokens[accepted + 1]:
+                if target.last != tokens[accepted_count + 1]:
                     break
-                accepted += 1
+                accepted_count += 1
             if target.cursor is not None:
-                target.cursor.record_pass(len(tokens) - 1, accepted)
-            decided = range(len(target.tokens) - accepted - 1, len(target.tokens))
-            extended += [
+                target.cursor.record_pass(len(tokens) - 1, accepted_count)
+            decided_positions = range(len(target.tokens) - accepted_count - 1, len(target.tokens))
+            extended_rows += [
                 (index, target.tokens[position], target.log_probs[position])
-                for position in decided
+                for position in decided_positions
                 if 0 <= position < len(target.tokens)
                 and target.tokens[position] not in self._decoder.symbols.ends
             ]
             if target.finished is None:
-                running.append(index)
-                rows.append(row + accepted)
+                running_indices.append(index)
+                rows.append(row + accepted_count)
             else:
-                finished.append(index)
+                finished_rows.append(index)
             row += len(tokens)
         if rows and len(rows) < row:
             self._state = step.state.select(np.array(rows, dtype=np.int64))
         else:
             self._state = step.state
-        if self._blocks is not None and len(running) < len(indices):
+        if self._blocks is not None and len(running_indices) < len(indices):
             positions = {index: position for position, index in enumerate(indices)}
-            self._blocks.select(np.array([positions[index] for index in running], dtype=np.int64))
-        self._indices = np.array(running, dtype=np.int64)
+            self._blocks.select(np.array([positions[index] for index in running_indices], dtype=np.int64))
+        self._indices = np.array(running_indices, dtype=np.int64)
         return StepOutcome(
-            np.array([index for index, _, _ in extended], dtype=np.int64),
-            np.array([token for _, token, _ in extended], dtype=np.int64),
-            np.array([log_prob for _, _, log_prob in extended], dtype=np.float64),
-            np.array(finished, dtype=np.int64),
+            np.array([index for index, _, _ in extended_rows], dtype=np.int64),
+            np.array([token for _, token, _ in extended_rows], dtype=np.int64),
+            np.array([log_prob for _, _, log_prob in extended_rows], dtype=np.float64),
+            np.array(finished_rows, dtype=np.int64),
         )
 
     def _proposal(self, index: int) -> list[int]:
@@ -338,10 +340,10 @@ class DraftBatch(StepBatch):
         target.last = token
         if target.cursor is not None:
             target.cursor.advance(token)
-        limited = len(target.tokens) == self._constraints.limits[index]
-        ended = token in self._decoder.symbols.ends
-        if ended or limited:
-            is_truncated = limited and (self._options.force_end or not ended)
+        is_limited = len(target.tokens) == self._constraints.limits[index]
+        is_ended = token in self._decoder.symbols.ends
+        if is_ended or is_limited:
+            is_truncated = is_limited and (self._options.force_end or not is_ended)
             target.finished = self._score(index, target), bool(is_truncated)
 
     def _column(self, target: _Target, step: Step, row: int) -> int:

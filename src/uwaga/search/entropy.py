@@ -52,23 +52,23 @@ def with_entropies(
         options: the options of the search.
     """
     positions = [
-        (index, number)
+        (index, hypothesis_index)
         for index, hypothesis_list in enumerate(nbest_lists)
-        for number in range(len(hypothesis_list))
+        for hypothesis_index in range(len(hypothesis_list))
     ]
     results = [list(hypothesis_list) for hypothesis_list in nbest_lists]
     start, end = start_token(options, decoder.symbols), decoder.symbols.end
     targets = [
-        [*results[index][number].tokens, end][: len(results[index][number].token_scores)]
-        for index, number in positions
+        [*results[index][hypothesis_index].tokens, end][: len(results[index][hypothesis_index].token_scores)]
+        for index, hypothesis_index in positions
     ]
 
     def entropies(batch: list[int]) -> list[tuple[float, ...]]:
         values: list[list[float]] = [[] for _ in batch]
         sources = [sentences[positions[item][0]].ids for item in batch]
         every_token = Choice(count=1, all_tokens=True)
-        forced = force_targets(decoder, sources, [targets[item] for item in batch], start, every_token)
-        for rows, _, step in forced:
+        forced_steps = force_targets(decoder, sources, [targets[item] for item in batch], start, every_token)
+        for rows, _, step in forced_steps:
             for row, value in zip(rows.tolist(), entropy(step.log_probs).tolist(), strict=True):
                 values[row].append(value)
         return list(map(tuple, values))
@@ -78,6 +78,8 @@ def with_entropies(
         for (index, _), target in zip(positions, targets, strict=True)
     ]
     budget = max(1, min(options.batch_tokens, MAX_LOG_PROBS // decoder.vocabulary))
-    for (index, number), values in zip(positions, map_batches(entropies, lengths, budget), strict=True):
-        results[index][number] = replace(results[index][number], entropies=values)
+    for (index, hypothesis_index), values in zip(
+        positions, map_batches(entropies, lengths, budget), strict=True
+    ):
+        results[index][hypothesis_index] = replace(results[index][hypothesis_index], entropies=values)
     return results

@@ -55,8 +55,8 @@ def from_generation_config(values: Mapping[str, Any], decoder_only: bool = False
             versions, what to return) are ignored.
         decoder_only: whether the model is decoder-only, so that it continues prompts.
     """
-    for name, neutral in _NEUTRAL_VALUES.items():
-        if values.get(name) is not None and values[name] not in neutral:
+    for name, neutral_value in _NEUTRAL_VALUES.items():
+        if values.get(name) is not None and values[name] not in neutral_value:
             raise SettingsError(f"generation setting {name!r} = {quoted(values[name])} is not supported")
     beam = int(_value(values, "num_beams", 1))
     sample = bool(_value(values, "do_sample", False))

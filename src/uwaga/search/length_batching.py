@@ -49,27 +49,29 @@ def map_batches(
     return [results[index] for index in range(len(lengths))]
 
 
-def free_slots(running: Ids, waiting: Ids, rows: int, budget: int) -> int:
+def free_slots(running_lengths: Ids, waiting_lengths: Ids, rows: int, budget: int) -> int:
     """Return the number of waiting sentences to admit.
 
     Sentences enter in groups when a quarter of the budget is free, since encoding many at once is faster.
 
     Args:
-        running: (sentences,) number of source tokens of each sentence being decoded.
-        waiting: (sentences,) number of source tokens of each waiting sentence, in order.
+        running_lengths: (sentences,) number of source tokens of each sentence being decoded.
+        waiting_lengths: (sentences,) number of source tokens of each waiting sentence, in order.
         rows: number of decoder rows per sentence.
         budget: maximum number of tokens of a batch.
     """
-    used = rows * int(running.sum())
-    if not len(waiting) or (4 * used > 3 * budget and len(running)):
+    used_tokens = rows * int(running_lengths.sum())
+    if not len(waiting_lengths) or (4 * used_tokens > 3 * budget and len(running_lengths)):
         return 0
-    fitting_count = int(np.searchsorted(np.cumsum(waiting * rows), budget - used, side="right"))
-    return max(fitting_count, 0 if len(running) else 1)
+    fitting_count = int(
+        np.searchsorted(np.cumsum(waiting_lengths * rows), budget - used_tokens, side="right")
+    )
+    return max(fitting_count, 0 if len(running_lengths) else 1)
 
 
-def admission_threshold(waiting: Ids, rows: int, budget: int) -> int:
+def admission_threshold(waiting_lengths: Ids, rows: int, budget: int) -> int:
     """Return the maximum number of running source tokens at which :func:`free_slots` admits sentences.
 
     The result is 0 if no sentence is waiting.
     """
-    return 3 * budget // (4 * rows) if len(waiting) else 0
+    return 3 * budget // (4 * rows) if len(waiting_lengths) else 0

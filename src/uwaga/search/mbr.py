@@ -80,10 +80,10 @@ def _overlap(sentences: Sequence[Sequence[str]], candidate_count: int, order: in
         columns += ids
         rows += [row] * len(ids)
     width = len(numbers)
-    flat = np.bincount(
+    flat_counts = np.bincount(
         np.array(rows, np.int64) * width + np.array(columns, np.int64), minlength=len(sentences) * width
     )
-    counts = flat.reshape(len(sentences), width).astype(np.int32)  # (sentences, n-grams)
+    counts = flat_counts.reshape(len(sentences), width).astype(np.int32)  # (sentences, n-grams)
     candidate_counts, reference_counts = counts[:candidate_count], counts[candidate_count:]
     matches = np.array(
         [np.minimum(row, reference_counts).sum(axis=1) for row in candidate_counts], dtype=np.int64
@@ -98,13 +98,13 @@ def _overlap(sentences: Sequence[Sequence[str]], candidate_count: int, order: in
 def _chrf(orders: Sequence[Overlap]) -> Scores:
     """Return F-beta of precision and recall, each averaged over the orders that both sentences have."""
     shape = orders[0].matches.shape
-    precision, recall, used = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    precision, recall, used_orders = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for matches, candidates, references in orders:
         is_present = (candidates[:, None] > 0) & (references > 0)  # (candidates, references)
         precision += np.where(is_present, matches / np.maximum(candidates, 1)[:, None], 0.0)
         recall += np.where(is_present, matches / np.maximum(references, 1), 0.0)
-        used += is_present
-    precision, recall = precision / np.maximum(used, 1), recall / np.maximum(used, 1)
+        used_orders += is_present
+    precision, recall = precision / np.maximum(used_orders, 1), recall / np.maximum(used_orders, 1)
     weight = CHRF_BETA**2
     denominator = weight * precision + recall
     f = (1 + weight) * precision * recall / np.where(denominator > 0, denominator, 1.0)
@@ -122,10 +122,10 @@ def _bleu(orders: Sequence[Overlap]) -> Scores:
         share = np.where(has_no_match, 0.5**halvings, matches) / np.maximum(candidates, 1)[:, None]
         logs += np.where(is_long_enough, np.log(np.where(is_long_enough, share, 1.0)), 0.0)
     _, candidates, references = orders[0]
-    used = sum((order.candidates > 0).astype(np.int64) for order in orders)
+    order_counts = sum((order.candidates > 0).astype(np.int64) for order in orders)
     ratio = references / np.maximum(candidates, 1)[:, None]  # (candidates, references)
     brevity = np.exp(np.minimum(0.0, 1.0 - ratio))
-    score = 100.0 * brevity * np.exp(logs / np.maximum(used, 1)[:, None])
+    score = 100.0 * brevity * np.exp(logs / np.maximum(order_counts, 1)[:, None])
     return np.where(np.any([order.matches > 0 for order in orders], axis=0), score, 0.0)
 
 
@@ -155,10 +155,10 @@ def expected_utilities(
         )
     distinct = list(dict.fromkeys(texts))
     indices = {text: i for i, text in enumerate(distinct)}
-    inverse = np.array([indices[text] for text in texts])  # (texts,)
+    text_indices = np.array([indices[text] for text in texts])  # (texts,)
     # (distinct,)
-    probabilities = np.bincount(inverse, weights=masses / masses.sum(), minlength=len(distinct))
-    return np.asarray((utilities(distinct, distinct, utility) @ probabilities)[inverse])
+    probabilities = np.bincount(text_indices, weights=masses / masses.sum(), minlength=len(distinct))
+    return np.asarray((utilities(distinct, distinct, utility) @ probabilities)[text_indices])
 
 
 def rank_by_utility(
@@ -171,9 +171,9 @@ def rank_by_utility(
     """
     if not texts:
         return []
-    expected = expected_utilities(texts, weights, utility)
-    first = {text: index for index, text in reversed(list(enumerate(texts)))}
+    utilities = expected_utilities(texts, weights, utility)
+    first_indices = {text: index for index, text in reversed(list(enumerate(texts)))}
     return [
-        (index, float(expected[index]))
-        for index in sorted(sorted(first.values()), key=lambda index: -expected[index])
+        (index, float(utilities[index]))
+        for index in sorted(sorted(first_indices.values()), key=lambda index: -utilities[index])
     ]

@@ -49,7 +49,7 @@ class Phrases:
             its suffixes, except the root.
         tokens: (edges,) ascending within a node.
         targets: (edges,) target nodes.
-        serves: (edges, phrases) True if the edge leads towards an end of the phrase.
+        reaches_end: (edges, phrases) True if the edge leads towards an end of the phrase.
         ends: (nodes, phrases) 1 if an alternative of the phrase ends at the node.
         progress: (nodes, phrases) number of tokens of the phrase matched at the node, not counting
             alternatives that end there.
@@ -72,10 +72,10 @@ class Phrases:
         continues_word: NDArray[np.bool_] | None = None,
         bonus: float | None = None,
     ) -> None:
-        for number, phrase in enumerate(phrases, start=1):
+        for phrase_number, phrase in enumerate(phrases, start=1):
             if not phrase.alternatives or not all(phrase.alternatives):
-                raise SettingsError(f"phrase {number}: each alternative needs at least one token")
-            check_integer(f"phrase {number}: times", phrase.times, 1, MAX_TIMES)
+                raise SettingsError(f"phrase {phrase_number}: each alternative needs at least one token")
+            check_integer(f"phrase {phrase_number}: times", phrase.times, 1, MAX_TIMES)
         if bonus is not None:
             check_number("bonus", bonus, 0.0, MAX_BONUS)
         self.phrases = tuple(phrases)
@@ -111,14 +111,14 @@ class Phrases:
         sizes: list[int] = self.sizes.tolist()
         progress: list[dict[int, int]] = []
         for node, phrase_distances in enumerate(distances):
-            matched = {
-                number: sizes[number] - distance
-                for number, distance in phrase_distances.items()
-                if distance < sizes[number]
+            phrases_by_node = {
+                phrase_index: sizes[phrase_index] - distance
+                for phrase_index, distance in phrase_distances.items()
+                if distance < sizes[phrase_index]
             }
-            for number, size in progress[suffixes[node]].items() if node else ():
-                matched[number] = max(matched.get(number, 0), size)
-            progress.append(matched)
+            for phrase_index, size in progress[suffixes[node]].items() if node else ():
+                phrases_by_node[phrase_index] = max(phrases_by_node.get(phrase_index, 0), size)
+            progress.append(phrases_by_node)
         self._edges, self._phrases_by_end = edges, ending
         self.ends: NDArray[np.uint8] = self._table(
             [dict.fromkeys(numbers, 1) for numbers in ending], np.uint8
@@ -126,16 +126,20 @@ class Phrases:
         self.progress: Ids = self._table(progress, np.int64)
         rows = [sorted(node_edges.items()) for node_edges in edges]
         self.first: Ids = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-        flat = np.array([edge for row in rows for edge in row], dtype=np.int64).reshape(-1, 2)
-        self.tokens: Ids = np.ascontiguousarray(flat[:, 0])
-        self.targets: Ids = np.ascontiguousarray(flat[:, 1])
-        serves = self._table([dict.fromkeys(numbers, 1) for numbers in reachable], np.bool_)
-        self.serves: NDArray[np.bool_] = serves[self.targets]
+        flat_edges = np.array([edge for row in rows for edge in row], dtype=np.int64).reshape(-1, 2)
+        self.tokens: Ids = np.ascontiguousarray(flat_edges[:, 0])
+        self.targets: Ids = np.ascontiguousarray(flat_edges[:, 1])
+        reaches_end = self._table([dict.fromkeys(numbers, 1) for numbers in reachable], np.bool_)
+        self.reaches_end: NDArray[np.bool_] = reaches_end[self.targets]
 
     def _table(self, rows: list[dict[int, int]], kind: type[Number]) -> NDArray[Number]:
         """Return an array (nodes, phrases) of the values in ``rows``, with 0 where a row has no value."""
         table: NDArray[Number] = np.zeros((len(rows), len(self.phrases)), dtype=kind)
-        entries = [(node, number, value) for node, row in enumerate(rows) for number, value in row.items()]
+        entries = [
+            (node, phrase_index, value)
+            for node, row in enumerate(rows)
+            for phrase_index, value in row.items()
+        ]
         if entries:
             nodes, numbers, values = zip(*entries, strict=True)
             table[list(nodes), list(numbers)] = values
@@ -148,22 +152,22 @@ class Phrases:
             continues = (
                 token is not None and len(self.continues_word) > 0 and bool(self.continues_word[token])
             )
-            for number in self._phrases_by_end[node] if node else ():
-                counts[number] += not (continues and self.phrases[number].whole_word)
+            for phrase_index in self._phrases_by_end[node] if node else ():
+                counts[phrase_index] += not (continues and self.phrases[phrase_index].whole_word)
             node = self._edges[node].get(token, self._edges[0].get(token, 0)) if token is not None else 0
         return [min(count, phrase.times) for count, phrase in zip(counts, self.phrases, strict=True)]
 
     def without_banned(self, banned_tokens: Ids) -> Phrases | None:
         """Return the phrases that can be met without banned tokens, or None if there are no such phrases."""
         banned = set(banned_tokens.tolist())
-        remaining = [
+        remaining_phrases = [
             replace(phrase, alternatives=alternatives)
             for phrase in self.phrases
             if (alternatives := tuple(tokens for tokens in phrase.alternatives if banned.isdisjoint(tokens)))
         ]
-        if tuple(remaining) == self.phrases:
-            return self if remaining else None
-        return Phrases(remaining, self.continues_word, self.bonus) if remaining else None
+        if tuple(remaining_phrases) == self.phrases:
+            return self if remaining_phrases else None
+        return Phrases(remaining_phrases, self.continues_word, self.bonus) if remaining_phrases else None
 
     @property
     def tables(self) -> PhraseTables:
@@ -172,12 +176,14 @@ class Phrases:
         def row(values: NDArray[np.generic]) -> Ids:
             return np.ascontiguousarray(values, dtype=np.int64).ravel()
 
-        leading = (self.sizes, self.times, self.whole_word, self.tokens, self.first)
-        per_node = (self.targets, self.serves, self.ends, self.progress)
-        sizes, times, whole_word, tokens, first = map(row, leading)
-        targets, serves, ends, progress = map(row, per_node)
+        shared_tables = (self.sizes, self.times, self.whole_word, self.tokens, self.first)
+        per_node = (self.targets, self.reaches_end, self.ends, self.progress)
+        sizes, times, whole_word, tokens, first = map(row, shared_tables)
+        targets, reaches_end, ends, progress = map(row, per_node)
         bonus = -1.0 if self.bonus is None else self.bonus
-        return PhraseTables(sizes, times, whole_word, tokens, first, targets, serves, ends, progress, bonus)
+        return PhraseTables(
+            sizes, times, whole_word, tokens, first, targets, reaches_end, ends, progress, bonus
+        )
 
     @classmethod
     def from_tables(cls, tables: PhraseTables, continues_word: NDArray[np.bool_]) -> Phrases:
@@ -187,7 +193,7 @@ class Phrases:
             tables: as returned by :attr:`tables`.
             continues_word: see the attribute.
         """
-        sizes, times, whole_word, tokens, first, targets, serves, ends, progress, bonus = tables
+        sizes, times, whole_word, tokens, first, targets, reaches_end, ends, progress, bonus = tables
         phrases = cls.__new__(cls)
         phrases.phrases = ()
         phrases.continues_word = continues_word
@@ -196,7 +202,7 @@ class Phrases:
         phrases.total = int((sizes * times).sum())
         phrases.tokens, phrases.first, phrases.targets = tokens, first, targets
         shape = len(first) - 1, len(sizes)
-        phrases.serves = serves.reshape(-1, len(sizes)).astype(np.bool_)
+        phrases.reaches_end = reaches_end.reshape(-1, len(sizes)).astype(np.bool_)
         phrases.ends, phrases.progress = ends.reshape(shape).astype(np.uint8), progress.reshape(shape)
         return phrases
 
@@ -238,8 +244,8 @@ def _end_distances(children: list[dict[int, int]], ends: list[set[int]]) -> list
     for node in range(len(children) - 1, -1, -1):
         row = distances[node]
         for child in children[node].values():
-            for number, distance in distances[child].items():
-                row[number] = min(row.get(number, distance + 1), distance + 1)
+            for phrase_index, distance in distances[child].items():
+                row[phrase_index] = min(row.get(phrase_index, distance + 1), distance + 1)
             row |= dict.fromkeys(ends[child], 1)
     return distances
 
@@ -248,20 +254,18 @@ def _trie(phrases: Sequence[Phrase]) -> tuple[list[dict[int, int]], list[set[int
     """Return a trie with nodes sorted by depth: each node's children by token, and its ending phrases."""
     children: list[dict[int, int]] = [{}]
     ends: list[set[int]] = [set()]
-    level = [
-        (0, 0, number, tokens) for number, phrase in enumerate(phrases) for tokens in phrase.alternatives
-    ]
+    level = [(0, 0, index, tokens) for index, phrase in enumerate(phrases) for tokens in phrase.alternatives]
     while level:  # (node, tokens read, phrase, tokens)
         next_level = []
-        for node, read, number, tokens in level:
-            child = children[node].get(tokens[read])
+        for node, read_count, phrase_index, tokens in level:
+            child = children[node].get(tokens[read_count])
             if child is None:
-                child = children[node][tokens[read]] = len(children)
+                child = children[node][tokens[read_count]] = len(children)
                 children.append({})
                 ends.append(set())
-            if read + 1 == len(tokens):
-                ends[child].add(number)
+            if read_count + 1 == len(tokens):
+                ends[child].add(phrase_index)
             else:
-                next_level.append((child, read + 1, number, tokens))
+                next_level.append((child, read_count + 1, phrase_index, tokens))
         level = next_level
     return children, ends

@@ -101,7 +101,7 @@ class FinishedHypotheses:
         self.depths: Ids = np.zeros((sentences, slots), dtype=np.int64)
         self.truncated: Flags = np.zeros((sentences, slots), dtype=np.bool_)
 
-    def add(self, indices: Ids, scores: Scores, nodes: Ids, depths: Ids, truncated: Flags) -> None:
+    def add(self, indices: Ids, scores: Scores, nodes: Ids, depths: Ids, is_truncated: Flags) -> None:
         """Merge candidates into the pool.
 
         Args:
@@ -109,26 +109,26 @@ class FinishedHypotheses:
             scores: (added, candidates), -inf for a candidate that is not added.
             nodes: (added, candidates) trellis nodes.
             depths: (added,) lengths of these hypotheses, end symbol included.
-            truncated: (added, candidates) True if a limit cut them.
+            is_truncated: (added, candidates) True if a limit cut them.
         """
         slots = self.scores.shape[1]
-        merged = np.concatenate([self.scores[indices], scores], axis=1)  # (added, slots + candidates)
-        best = np.argsort(-merged, axis=1, kind="stable")[:, :slots]  # (added, slots)
+        merged_scores = np.concatenate([self.scores[indices], scores], axis=1)  # (added, slots + candidates)
+        best_order = np.argsort(-merged_scores, axis=1, kind="stable")[:, :slots]  # (added, slots)
 
-        def merge(old: NDArray[Value], new: NDArray[Value]) -> NDArray[Value]:
-            return gather(np.concatenate([old[indices], new], axis=1), best)
+        def merge(old_values: NDArray[Value], new_values: NDArray[Value]) -> NDArray[Value]:
+            return gather(np.concatenate([old_values[indices], new_values], axis=1), best_order)
 
         self.nodes[indices] = merge(self.nodes, nodes)
         self.depths[indices] = merge(self.depths, np.broadcast_to(depths[:, None], nodes.shape))
-        self.truncated[indices] = merge(self.truncated, truncated)
-        self.scores[indices] = gather(merged, best)
+        self.truncated[indices] = merge(self.truncated, is_truncated)
+        self.scores[indices] = gather(merged_scores, best_order)
 
 
 def search_finished(
     options: SearchOptions,
     ranking: Ranking,
-    running: Scores,
-    finished: Scores,
+    running_scores: Scores,
+    finished_scores: Scores,
     pool_sizes: Ids,
     length: Ids,
     longest: Ids,
@@ -138,8 +138,9 @@ def search_finished(
     Args:
         options: the stopping rule and ``nbest``.
         ranking: the length formula.
-        running: (sentences,) log-probability of each sentence's best running hypothesis, as used for ranks.
-        finished: (sentences, slots) scores of the finished hypotheses, best first, -inf for none.
+        running_scores: (sentences,) log-probability of each sentence's best running hypothesis, as used for
+            ranks.
+        finished_scores: (sentences, slots) scores of the finished hypotheses, best first, -inf for none.
         pool_sizes: (sentences,) number of finished hypotheses after which to stop.
         length: (sentences,) length of the running hypotheses, without uncounted tokens.
         longest: (sentences,) the maximum of this length.
@@ -147,14 +148,14 @@ def search_finished(
     Returns:
         (sentences,) True for finished sentences.
     """
-    worst = finished[np.arange(len(finished)), pool_sizes - 1]  # (sentences,)
-    is_full = worst > -np.inf
+    worst_scores = finished_scores[np.arange(len(finished_scores)), pool_sizes - 1]  # (sentences,)
+    is_full = worst_scores > -np.inf
     if options.early_stopping is True:
         return is_full
     if options.early_stopping == "estimate":
-        return is_full & (running / ranking.divisor(length) <= worst)
-    last = finished[:, options.nbest - 1]
-    return ranking.bound(running, length + 1, longest) <= last
+        return is_full & (running_scores / ranking.divisor(length) <= worst_scores)
+    last_scores = finished_scores[:, options.nbest - 1]
+    return ranking.bound(running_scores, length + 1, longest) <= last_scores
 
 
 @dataclass(frozen=True)

@@ -162,17 +162,17 @@ def forced_features(
 
     def features(indices: list[int]) -> list[Floats]:
         rows: list[list[Floats]] = [[] for _ in indices]
-        forced = force_targets(
+        forced_steps = force_targets(
             decoder,
             [sources[index] for index in indices],
             [targets[index] for index in indices],
             start,
             Choice(0, features=True),
         )
-        for numbers, _, step in forced:
+        for positions, _, step in forced_steps:
             assert step.features is not None
-            for number, row in zip(numbers.tolist(), step.features, strict=True):
-                rows[number].append(row)
+            for position, row in zip(positions.tolist(), step.features, strict=True):
+                rows[position].append(row)
         return list(map(np.stack, rows))
 
     lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]

@@ -147,15 +147,15 @@ def _decode_all(sentences: Sequence[SearchSentence], batches: BatchMaker) -> Str
 
 def _decode_batch(batch: Batch, batches: BatchMaker, indices: list[int], beam: int) -> Iterator[StreamEvent]:
     """Decode a batch; ``indices`` are the indices of its sentences in the input."""
-    admitted = len(indices)
+    admitted_count = len(indices)
     while batch.waiting_lengths.size or batch.running_lengths.size:
         if batches.can_join and batch.waiting_lengths.size:
-            admitted = free_slots(
+            admitted_count = free_slots(
                 batch.running_lengths, batch.waiting_lengths, beam, batches.options.batch_tokens
             )
-        if admitted:
-            batch.admit(admitted)
-        admitted = 0
+        if admitted_count:
+            batch.admit(admitted_count)
+        admitted_count = 0
         outcome = batch.step()
         if batches.streaming and outcome is not None:
             yield from _events(batch, outcome, indices)
@@ -163,8 +163,10 @@ def _decode_batch(batch: Batch, batches: BatchMaker, indices: list[int], beam: i
 
 def _events(batch: Batch, outcome: StepOutcome, indices: list[int]) -> Iterator[StreamEvent]:
     """Yield the events of a step: each new token, then each finished sentence."""
-    decided = zip(outcome.extended.tolist(), outcome.tokens.tolist(), outcome.log_probs.tolist(), strict=True)
-    for sentence, token, log_prob in decided:
+    decided_tokens = zip(
+        outcome.extended.tolist(), outcome.tokens.tolist(), outcome.log_probs.tolist(), strict=True
+    )
+    for sentence, token, log_prob in decided_tokens:
         yield StreamEvent(indices[sentence], token, log_prob)
     for sentence, nbest in zip(outcome.finished.tolist(), batch.hypotheses(outcome.finished), strict=True):
         yield StreamEvent(indices[sentence], None, hypothesis=nbest[0])
