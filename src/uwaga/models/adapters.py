@@ -51,9 +51,9 @@ def match_names(pattern: str, names: Sequence[str], key: str, noun: str) -> list
         key: name of the setting that contains the pattern, for the message.
         noun: noun for what the names denote, such as ``weight``, for the message.
     """
-    matching = [name for name in names if fnmatchcase(name, pattern)]
-    if matching:
-        return matching
+    matching_names = [name for name in names if fnmatchcase(name, pattern)]
+    if matching_names:
+        return matching_names
     suggestions = difflib.get_close_matches(pattern.replace("*", ""), names, n=MAX_SUGGESTIONS, cutoff=0.3)
     suggestions = suggestions or [*names[:MAX_SUGGESTIONS]]
     examples = ", ".join(suggestions) if suggestions else "none"
@@ -70,7 +70,7 @@ def add_adapters(model: Seq2Seq, settings: LoraSettings) -> None:
             "omit lora to train all weights"
         )
     names = _linear_layers(model)
-    selected = {
+    selected_names = {
         name
         for pattern in settings.targets
         for name in match_names(pattern, names, "adapt.lora.targets", "linear layer")
@@ -78,7 +78,7 @@ def add_adapters(model: Seq2Seq, settings: LoraSettings) -> None:
     model.requires_grad_(False)
     replace_layers(
         model,
-        [name for name in names if name in selected],
+        [name for name in names if name in selected_names],
         lambda layer: LoraLinear(cast(nn.Linear, layer), settings.rank, settings.alpha, settings.dropout),
     )
 

@@ -51,44 +51,46 @@ class Bahdanau(Recurrent):
 
     def encode_ids(self, source: Tensor) -> RecurrentMemory:
         lengths = self._lengths(source)
-        embedded = self._embed_source(source)
-        forward_states = self.forward_encoder.run(embedded)  # (sentences, source, units)
+        embedded_source = self._embed_source(source)
+        forward_states = self.forward_encoder.run(embedded_source)  # (sentences, source, units)
         backward_states = reverse_padded(
-            self.backward_encoder.run(reverse_padded(embedded, lengths)), lengths
+            self.backward_encoder.run(reverse_padded(embedded_source, lengths)), lengths
         )
         values = self.dropout(torch.cat([forward_states, backward_states], dim=-1))
-        first = torch.tanh(self.bridge(backward_states[:, 0]))  # (sentences, units): s_0
-        return make_attention_memory(self.score, values, lengths, (first,))
+        initial_state = torch.tanh(self.bridge(backward_states[:, 0]))  # (sentences, units): s_0
+        return make_attention_memory(self.score, values, lengths, (initial_state,))
 
     def unroll(
         self,
-        embedded: Tensor,
+        embedded_target: Tensor,
         memory: RecurrentMemory,
         parts: Tensors,
         position: int = 0,
         need_weights: bool = False,
     ) -> DecoderOutput:
         (state,) = parts
-        rows, time, word_width = embedded.shape
-        projected = (self.inner or self.decoder).project(embedded)  # (rows, time, 3 units)
+        rows, time, word_width = embedded_target.shape
+        projected_target = (self.inner or self.decoder).project(embedded_target)  # (rows, time, 3 units)
         attention = StepAttention(self.score, memory, rows, time)
         steps = GruSteps(self.decoder, rows, time)
-        inner = None if self.inner is None else GruSteps(self.inner, rows, time)
+        inner_steps = None if self.inner is None else GruSteps(self.inner, rows, time)
         add_context = (
-            self.decoder.input_product(projected, word_width)
-            if inner is None
+            self.decoder.input_product(projected_target, word_width)
+            if inner_steps is None
             else self.decoder.input_product(self.decoder.bias_only(rows, time), 0)
         )
         states, contexts = [], []
-        for word in projected.unbind(1):
-            if inner is not None:
-                state = inner(word, state)
+        for word in projected_target.unbind(1):
+            if inner_steps is not None:
+                state = inner_steps(word, state)
             context = attention(state)
             state = steps(add_context(context), state)
             states.append(state)
             contexts.append(context)
-        joined = torch.cat([torch.stack(states, dim=1), embedded, torch.stack(contexts, dim=1)], dim=-1)
-        features = self.dropout(self.read_out(joined))
+        concatenated = torch.cat(
+            [torch.stack(states, dim=1), embedded_target, torch.stack(contexts, dim=1)], dim=-1
+        )
+        features = self.dropout(self.read_out(concatenated))
         return DecoderOutput(
             features, (state,), torch.stack(attention.weights, dim=1) if need_weights else None
         )

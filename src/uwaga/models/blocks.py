@@ -102,7 +102,7 @@ class EncoderBlock(ResidualBlock):
         x: Tensor,
         mask: Tensor | None,
         bias: Tensor | None = None,
-        recorded: list[Tensor] | None = None,
+        recorded_weights: list[Tensor] | None = None,
     ) -> Tensor:
         """Return the outputs of the block, (sentences, source, width).
 
@@ -110,13 +110,15 @@ class EncoderBlock(ResidualBlock):
             x: (sentences, source, width).
             mask: (sentences, 1, 1, source), False on padding; None without padding.
             bias: bias of the scores, (heads, source, source), or None.
-            recorded: list to which the weights (sentences, heads, source, source) are appended.
+            recorded_weights: list to which the weights (sentences, heads, source, source) are appended.
         """
-        inner = self.sublayer_input(x, self.attention_norm)
-        projected = self.attention.project(inner)
-        context, weights = self.attention(inner, projected, mask, recorded is not None, bias)
-        if recorded is not None:
-            recorded.append(weights)
+        attention_input = self.sublayer_input(x, self.attention_norm)
+        projected_input = self.attention.project(attention_input)
+        context, weights = self.attention(
+            attention_input, projected_input, mask, recorded_weights is not None, bias
+        )
+        if recorded_weights is not None:
+            recorded_weights.append(weights)
         x = self.sublayer_output(x, context, self.attention_norm)
         branch = self.feed_forward(self.sublayer_input(x, self.feed_forward_norm))
         return self.sublayer_output(x, branch, self.feed_forward_norm)
@@ -159,7 +161,7 @@ class CausalBlock(ResidualBlock):
         past: KeysValues | None,
         mask: Tensor | None,
         rotation: Rotation | None = None,
-        recorded: list[Tensor] | None = None,
+        recorded_weights: list[Tensor] | None = None,
     ) -> tuple[Tensor, KeysValues]:
         """Return the outputs at new positions after cached positions, and the extended cache.
 
@@ -168,16 +170,18 @@ class CausalBlock(ResidualBlock):
             past: cached keys and values, (rows, groups, past, head width).
             mask: broadcasts to (rows, heads, new, past + new); True where a position may attend.
             rotation: rotation of the new positions.
-            recorded: list to which the weights (rows, heads, new, past + new) are appended.
+            recorded_weights: list to which the weights (rows, heads, new, past + new) are appended.
 
         Returns:
             outputs of the same shape as ``x``, and the extended cache.
         """
-        inner = self.sublayer_input(x, self.attention_norm)
-        cache = extend(past, self.attention.project(inner, rotation))
-        context, weights = self.attention(inner, cache, mask, recorded is not None, rotation=rotation)
-        if recorded is not None:
-            recorded.append(weights)
+        attention_input = self.sublayer_input(x, self.attention_norm)
+        cache = extend(past, self.attention.project(attention_input, rotation))
+        context, weights = self.attention(
+            attention_input, cache, mask, recorded_weights is not None, rotation=rotation
+        )
+        if recorded_weights is not None:
+            recorded_weights.append(weights)
         x = self.sublayer_output(x, self.attention_after_norm(context), self.attention_norm)
         branch = self.feed_forward(self.sublayer_input(x, self.feed_forward_norm))
         return self.sublayer_output(x, self.feed_forward_after_norm(branch), self.feed_forward_norm), cache
@@ -234,11 +238,11 @@ class DecoderBlock(ResidualBlock):
         branch, state = self._attend_to_target(x, past, causal, bias, recording)
         x = self.sublayer_output(x, branch, self.self_attention_norm)
 
-        inner = self.sublayer_input(x, self.cross_attention_norm)
+        attention_input = self.sublayer_input(x, self.cross_attention_norm)
         rows, target, width = x.shape
         sentences = source.memory.keys.shape[0]
         # The beams of a sentence become its queries, so its memory is not copied.
-        queries = inner.reshape(sentences, rows // sentences * target, width)
+        queries = attention_input.reshape(sentences, rows // sentences * target, width)
         return_weights = need_weights or recording is not None
         context, weights = self.cross_attention(queries, *source, return_weights)
         if recording is not None:
@@ -262,14 +266,14 @@ class DecoderBlock(ResidualBlock):
             assert past is None or isinstance(past, AverageState)
             mean, total = running_mean(x, past)
             return self.aan(x, self.sublayer_input(mean, self.self_attention_norm)), total
-        inner = self.sublayer_input(x, self.self_attention_norm)
+        attention_input = self.sublayer_input(x, self.self_attention_norm)
         if self.ssru is not None:
             assert past is None or isinstance(past, SsruState)
-            return self.ssru(inner, past)  # type: ignore[no-any-return]
+            return self.ssru(attention_input, past)  # type: ignore[no-any-return]
         assert self.self_attention is not None
         assert past is None or isinstance(past, KeysValues)
-        cache = extend(past, self.self_attention.project(inner))
-        context, weights = self.self_attention(inner, cache, causal, recording is not None, bias)
+        cache = extend(past, self.self_attention.project(attention_input))
+        context, weights = self.self_attention(attention_input, cache, causal, recording is not None, bias)
         if recording is not None:
             recording.decoder.append(weights)
         return context, cache
@@ -291,10 +295,10 @@ def _make_attention(settings: BlockSettings, heads: int) -> MultiHeadAttention:
     )
 
 
-def _make_feed_forward(settings: BlockSettings, inner: int) -> FeedForward:
+def _make_feed_forward(settings: BlockSettings, inner_width: int) -> FeedForward:
     return FeedForward(
         settings.width,
-        inner,
+        inner_width,
         settings.activation,
         settings.gated,
         settings.activation_dropout,

@@ -49,37 +49,37 @@ class Cho(Recurrent):
     def encode_ids(self, source: Tensor) -> RecurrentMemory:
         lengths = self._lengths(source)
         ids = reverse_padded(source, lengths, keep_last=True) if self.reverse else source
-        last = last_states(self.encoder.run(self._embed_source(ids)), lengths)
-        summary = torch.tanh(self.summary(last))  # (sentences, units): c
+        last_encoder_states = last_states(self.encoder.run(self._embed_source(ids)), lengths)
+        summary = torch.tanh(self.summary(last_encoder_states))  # (sentences, units): c
         return RecurrentMemory(lengths, (torch.tanh(self.bridge(summary)), summary))
 
     def unroll(
         self,
-        embedded: Tensor,
+        embedded_target: Tensor,
         memory: RecurrentMemory,
         parts: Tensors,
         position: int = 0,
         need_weights: bool = False,
     ) -> DecoderOutput:
-        rows, time, _ = embedded.shape
+        rows, time, _ = embedded_target.shape
         hidden, _ = parts
         summary = repeat_for_beams(memory, memory.initial_state[1], rows)  # (rows, units)
-        repeated = summary[:, None].expand(rows, time, -1)
+        repeated_summary = summary[:, None].expand(rows, time, -1)
         if self.is_paper_gru:
-            states = self._states(embedded, summary, hidden)
+            states = self._states(embedded_target, summary, hidden)
         else:
-            states = self.decoder.run(torch.cat([embedded, repeated], dim=-1), hidden)
-        joined = torch.cat([states, embedded, repeated], dim=-1)
-        return DecoderOutput(self.dropout(self.read_out(joined)), (states[:, -1], summary), None)
+            states = self.decoder.run(torch.cat([embedded_target, repeated_summary], dim=-1), hidden)
+        concatenated = torch.cat([states, embedded_target, repeated_summary], dim=-1)
+        return DecoderOutput(self.dropout(self.read_out(concatenated)), (states[:, -1], summary), None)
 
-    def _states(self, embedded: Tensor, summary: Tensor, hidden: Tensor) -> Tensor:
+    def _states(self, embedded_target: Tensor, summary: Tensor, hidden: Tensor) -> Tensor:
         """Return the decoder states (rows, time, units) with ``gru: paper``.
 
         The contributions of all words to the gates are computed in one product.
         """
-        _, time, word_width = embedded.shape
+        _, time, word_width = embedded_target.shape
         units = hidden.shape[1]
-        word_gates = self.decoder.project(embedded)  # (rows, time, 3 units)
+        word_gates = self.decoder.project(embedded_target)  # (rows, time, 3 units)
         summary_gates = self.decoder.project(summary, word_width)  # (rows, 3 units): C_r c, C_z c, C c
         in_gates = functional.pad(summary_gates[:, : 2 * units], (0, units))
         reset_terms = functional.pad(summary_gates[:, 2 * units :], (2 * units, 0))

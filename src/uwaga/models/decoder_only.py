@@ -92,9 +92,9 @@ class PromptState:
         )
 
     def _rows(self, rows: Tensor) -> PromptState:
-        cached = rows if self.cache_rows is None else self.cache_rows[rows]
+        cached_rows = rows if self.cache_rows is None else self.cache_rows[rows]
         layers = tuple(
-            KeysValues(layer.keys.index_select(0, cached), layer.values.index_select(0, cached))
+            KeysValues(layer.keys.index_select(0, cached_rows), layer.values.index_select(0, cached_rows))
             for layer in self.layers
         )
         mask, positions = self.mask[rows], self.positions[rows]
@@ -155,9 +155,9 @@ class DecoderOnly(Seq2Seq):
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
         lengths = _unpadded_lengths(source, self.symbols.pad)  # (sentences,)
-        needed = int(lengths.max()) + target_in.shape[1] - 1
-        if needed > self.settings.max_length:
-            raise _too_long_error(needed, self.settings.max_length)
+        needed_rows = int(lengths.max()) + target_in.shape[1] - 1
+        if needed_rows > self.settings.max_length:
+            raise _too_long_error(needed_rows, self.settings.max_length)
         memory = self._read_prompts(source, lengths)
         tokens = torch.cat([memory.last[:, None], target_in[:, 1:]], dim=1)  # (sentences, target)
         positions = lengths[:, None] - 1 + torch.arange(tokens.shape[1], device=tokens.device)
@@ -195,14 +195,16 @@ class DecoderOnly(Seq2Seq):
 
     def start(self, memory: Memory, beams: int) -> PromptState:
         assert isinstance(memory, PromptMemory)
-        repeated = [tensor.repeat_interleave(beams, 0) for tensor in (memory.last, memory.mask)]
+        repeated_tensors = [tensor.repeat_interleave(beams, 0) for tensor in (memory.last, memory.mask)]
         layers = memory.layers
         if beams > 1:
             layers = tuple(
                 KeysValues(*(part.repeat_interleave(beams, 0) for part in layer)) for layer in layers
             )
-        positions = repeated[1].sum(-1)  # (rows,)
-        return PromptState(beams, repeated[0], positions, memory.mask.shape[1], repeated[1], layers)
+        positions = repeated_tensors[1].sum(-1)  # (rows,)
+        return PromptState(
+            beams, repeated_tensors[0], positions, memory.mask.shape[1], repeated_tensors[1], layers
+        )
 
     @torch.inference_mode()
     def step(self, tokens: Ids, state: PromptState, choice: Choice) -> Step:  # type: ignore[override]
@@ -256,15 +258,15 @@ class DecoderOnly(Seq2Seq):
 
     def _read_prompts(self, prompts: Tensor, lengths: Tensor) -> PromptMemory:
         """Return the memory of padded prompts (sentences, longest), whose last tokens are not read yet."""
-        read = prompts.shape[1] - 1
-        last = prompts.gather(1, lengths[:, None] - 1)[:, 0]
-        positions = torch.arange(read, device=prompts.device)
+        read_count = prompts.shape[1] - 1
+        last_tokens = prompts.gather(1, lengths[:, None] - 1)[:, 0]
+        positions = torch.arange(read_count, device=prompts.device)
         mask = positions < lengths[:, None] - 1  # (sentences, read)
-        if read == 0:
-            return PromptMemory(last, mask, ())
+        if read_count == 0:
+            return PromptMemory(last_tokens, mask, ())
         # Right-padded, so causal attention of real tokens does not reach the padding.
-        _, layers = self._run(prompts[:, :read], positions[None], None, positions[None])
-        return PromptMemory(last, mask, layers)
+        _, layers = self._run(prompts[:, :read_count], positions[None], None, positions[None])
+        return PromptMemory(last_tokens, mask, layers)
 
     def _run(
         self,
@@ -272,7 +274,7 @@ class DecoderOnly(Seq2Seq):
         positions: Tensor,
         past: tuple[KeysValues, ...] | None,
         keys: Tensor,
-        recorded: list[Tensor] | None = None,
+        recorded_weights: list[Tensor] | None = None,
     ) -> tuple[Tensor, tuple[KeysValues, ...]]:
         """Return the features of new tokens (rows, new, width), and the extended caches.
 
@@ -281,7 +283,7 @@ class DecoderOnly(Seq2Seq):
             positions: (rows or 1, new) positions of the new tokens.
             past: caches of earlier tokens.
             keys: (rows or 1, past + new) positions of all tokens, ``PADDING_POSITION`` for padding.
-            recorded: list to which the attention weights of each layer are appended.
+            recorded_weights: list to which the attention weights of each layer are appended.
         """
         x = self.embedding(tokens)  # (rows, new, width)
         if self.settings.embedding_scale:
@@ -296,7 +298,7 @@ class DecoderOnly(Seq2Seq):
             kind = self.settings.layer_rotary(layer)
             rotation: Rotation | None = None if kind is None else rotations[kind]
             mask = masks[self.settings.is_local(layer)]
-            x, cache = block(x, past[layer] if past else None, mask, rotation, recorded)
+            x, cache = block(x, past[layer] if past else None, mask, rotation, recorded_weights)
             caches.append(cache)
         return self.decoder_norm(x), tuple(caches)
 
@@ -306,12 +308,12 @@ class DecoderOnly(Seq2Seq):
         Each is (rows or 1, 1, new, past + new), True where a token may attend, or None if nothing is masked.
         """
         distance = (positions[:, :, None] - keys[:, None, :])[:, None]  # (rows or 1, 1, new, past + new)
-        visible = distance >= 0
+        visible_keys = distance >= 0
         window = self.settings.window
-        in_window = visible if window is None else visible & (distance < window)
+        in_window = visible_keys if window is None else visible_keys & (distance < window)
         if positions.shape[1] > 1:  # some token follows another
-            return visible, in_window
-        return mask_or_none(visible), mask_or_none(in_window)
+            return visible_keys, in_window
+        return mask_or_none(visible_keys), mask_or_none(in_window)
 
 
 def key_positions(mask: Tensor) -> Tensor:

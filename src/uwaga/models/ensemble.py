@@ -90,12 +90,12 @@ class Ensemble:
         labels = list(names or (f"member {number}" for number in range(1, len(members) + 1)))
         if len(members) < 2:
             raise SettingsError(f"an ensemble needs two models or more, not {len(members)}")
-        first = members[0]
+        first_member = members[0]
         for name, member in zip(labels[1:], members[1:], strict=True):
-            if member.vocabulary != first.vocabulary or member.symbols != first.symbols:
+            if member.vocabulary != first_member.vocabulary or member.symbols != first_member.symbols:
                 raise SettingsError(
                     f"{name} has a vocabulary of {member.vocabulary} tokens with {member.symbols}, "
-                    f"but {labels[0]} has one of {first.vocabulary} with {first.symbols}; "
+                    f"but {labels[0]} has one of {first_member.vocabulary} with {first_member.symbols}; "
                     "the models of an ensemble must share their vocabularies"
                 )
         self.members = tuple(members)
@@ -193,5 +193,5 @@ def _minimum(limits: Sequence[int | None]) -> int | None:
 
 def _mean(attentions: Sequence[Floats | None]) -> Floats | None:
     """Return the mean attention (rows, source) of the members that return it; None if none does."""
-    present = [attention for attention in attentions if attention is not None]
-    return np.mean(present, axis=0, dtype=np.float32) if present else None
+    non_empty = [attention for attention in attentions if attention is not None]
+    return np.mean(non_empty, axis=0, dtype=np.float32) if non_empty else None

@@ -47,25 +47,25 @@ class Gnmt(Recurrent):
 
     def encode_ids(self, source: Tensor) -> RecurrentMemory:
         lengths = self._lengths(source)
-        embedded = self._embed_source(source)
-        forward_states, _ = self.ahead.run(embedded)
-        backward_states, _ = self.back.run(reverse_padded(embedded, lengths))
+        embedded_source = self._embed_source(source)
+        forward_states, _ = self.ahead.run(embedded_source)
+        backward_states, _ = self.back.run(reverse_padded(embedded_source, lengths))
         # (sentences, source, 2 units)
-        joined = torch.cat([forward_states, reverse_padded(backward_states, lengths)], dim=-1)
-        values, _ = self.encoder.run(self.dropout(joined))
+        states = torch.cat([forward_states, reverse_padded(backward_states, lengths)], dim=-1)
+        values, _ = self.encoder.run(self.dropout(states))
         zeros = values.new_zeros(values.shape[0], values.shape[2])
         return make_attention_memory(self.score, self.dropout(values), lengths, (zeros,) * (2 * self.states))
 
     def unroll(
         self,
-        embedded: Tensor,
+        embedded_target: Tensor,
         memory: RecurrentMemory,
         parts: Tensors,
         position: int = 0,
         need_weights: bool = False,
     ) -> DecoderOutput:
-        rows, time, word_width = embedded.shape
-        steps = LstmSteps(self.bottom, self.bottom.project(embedded), word_width)
+        rows, time, word_width = embedded_target.shape
+        steps = LstmSteps(self.bottom, self.bottom.project(embedded_target), word_width)
         attention = StepAttention(self.score, memory, rows, time)
         state = LstmState(parts[0], parts[1])
         states, contexts = [], []
@@ -75,10 +75,10 @@ class Gnmt(Recurrent):
             states.append(state.hidden)
             contexts.append(context)
         x = torch.stack(states, dim=1)  # (rows, time, units)
-        ends: tuple[LstmState, ...] = ()
+        final_states: tuple[LstmState, ...] = ()
         if len(self.upper.layers):
-            x, ends = self.upper.run(
+            x, final_states = self.upper.run(
                 self.dropout(x), unflatten_states(parts[2:]), extra=torch.stack(contexts, dim=1)
             )
         weights = torch.stack(attention.weights, dim=1) if need_weights else None
-        return DecoderOutput(self.dropout(x), (*state, *flatten_states(ends)), weights)
+        return DecoderOutput(self.dropout(x), (*state, *flatten_states(final_states)), weights)

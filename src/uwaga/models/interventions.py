@@ -66,10 +66,10 @@ class DecoderOnlyWithInterventions(DecoderOnly):
         positions: Tensor,
         past: tuple[KeysValues, ...] | None,
         keys: Tensor,
-        recorded: list[Tensor] | None = None,
+        recorded_weights: list[Tensor] | None = None,
     ) -> tuple[Tensor, tuple[KeysValues, ...]]:
         self.call_positions = positions, keys
-        return super()._run(tokens, positions, past, keys, recorded)
+        return super()._run(tokens, positions, past, keys, recorded_weights)
 
     def query_and_key_positions(self, kind: str, target: int, source: int) -> tuple[Tensor, Tensor]:
         """Return the positions of queries, (rows or 1, target), and of keys, (rows or 1, source)."""
@@ -84,8 +84,8 @@ def with_interventions(model: Model, interventions: Sequence[Intervention]) -> M
 
     The interventions are applied in order. The model is not changed. The copy is not thread-safe.
     """
-    shared = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
-    model_copy = copy.deepcopy(model, shared)
+    shared_tensors = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
+    model_copy = copy.deepcopy(model, shared_tensors)
     for name in [name for name in vars(model_copy) if callable(getattr(type(model_copy), name, None))]:
         delattr(model_copy, name)  # wrapped methods would call the original model
     if isinstance(model_copy, Transformer):
@@ -178,52 +178,54 @@ class _AttentionEdit:
         )  # not the model, which contains the edit: no reference cycle
 
     def __call__(self, weights: Tensor, mask: Tensor | None) -> Tensor:
-        selected = _head_slice(self.heads)
-        edited = weights.clone()  # (batch, heads, target, source)
+        head_slice = _head_slice(self.heads)
+        edited_weights = weights.clone()  # (batch, heads, target, source)
         only_head = isinstance(self.heads.weights, str) and self.heads.weights == "alone"
         if only_head:
-            other_heads = [head for head in range(weights.shape[1]) if head != selected.start]
-            edited[:, other_heads] = 0.0
-        part = edited[:, selected]
-        allowed = torch.ones_like(weights, dtype=torch.bool) if mask is None else mask.expand_as(weights)
-        allowed = allowed[:, selected]
+            other_heads = [head for head in range(weights.shape[1]) if head != head_slice.start]
+            edited_weights[:, other_heads] = 0.0
+        part = edited_weights[:, head_slice]
+        allowed_mask = torch.ones_like(weights, dtype=torch.bool) if mask is None else mask.expand_as(weights)
+        allowed_mask = allowed_mask[:, head_slice]
         rows, keys = self._query_and_key_positions(self.heads.kind, weights.shape[2], weights.shape[3])
         if self.heads.weights is not None and not only_head:
-            part = self._replacement_weights(part, allowed, rows, keys)
+            part = self._replacement_weights(part, allowed_mask, rows, keys)
         if self.heads.mask is not None:
             part = part * self._table_rows(self.heads.mask, part, rows, keys).to(part)
             part = part / part.sum(-1, keepdim=True).clamp_min(torch.finfo(part.dtype).tiny)
-        edited[:, selected] = part
-        return edited
+        edited_weights[:, head_slice] = part
+        return edited_weights
 
-    def _replacement_weights(self, part: Tensor, allowed: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
+    def _replacement_weights(self, part: Tensor, allowed_mask: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
         replacement = self.heads.weights
         if isinstance(replacement, np.ndarray):
             return self._table_rows(replacement, part, rows, keys).to(part).expand_as(part)
         if replacement == "silent":
             return torch.zeros_like(part)
         if replacement == "uniform":
-            return allowed / allowed.sum(-1, keepdim=True).clamp_min(1).to(part)
+            return allowed_mask / allowed_mask.sum(-1, keepdim=True).clamp_min(1).to(part)
         columns = keys.to(part.device)[:, None, None, :]  # (batch or 1, 1, 1, source)
-        last = torch.where(allowed, columns, -1).amax(-1, keepdim=True)  # the last visible key
-        diagonal = torch.minimum(rows.to(last.device)[:, None, :, None], last).clamp_min(0)
+        last_keys = torch.where(allowed_mask, columns, -1).amax(-1, keepdim=True)  # the last visible key
+        diagonal = torch.minimum(rows.to(last_keys.device)[:, None, :, None], last_keys).clamp_min(0)
         return (columns == diagonal).to(part)
 
     def _table_rows(self, table: NDArray[Any], part: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
         """Return a table's entries (batch or 1, heads or 1, target, source) at the given rows and keys."""
         is_token = keys < PADDING_POSITION
-        needed, width = int(rows.max()) + 1, int(keys[is_token].max()) + 1
+        needed_rows, width = int(rows.max()) + 1, int(keys[is_token].max()) + 1
         grows_with_target = self.heads.kind == "decoder"
-        if table.shape[-2] < needed or (
+        if table.shape[-2] < needed_rows or (
             table.shape[-1] < width if grows_with_target else table.shape[-1] != width
         ):
             raise SettingsError(
                 f"a table of shape {table.shape} for {self.heads.kind} attention does not fit "
-                f"{needed} rows and {width} columns; give a table for one sentence with its end symbol"
+                f"{needed_rows} rows and {width} columns; give a table for one sentence with its end symbol"
             )
         columns = torch.where(is_token, keys, 0)[:, None, :]  # (batch or 1, 1, source)
-        stored = torch.from_numpy(np.ascontiguousarray(table))
-        weights = stored[..., rows.cpu()[:, :, None], columns.cpu()]  # (heads, batch or 1, target, source)
+        stored_table = torch.from_numpy(np.ascontiguousarray(table))
+        weights = stored_table[
+            ..., rows.cpu()[:, :, None], columns.cpu()
+        ]  # (heads, batch or 1, target, source)
         weights = weights[:, None] if table.ndim == 2 else weights.transpose(0, 1)
         return (weights * is_token.cpu()[:, None, None, :].to(weights)).to(part.device)
 
@@ -238,9 +240,9 @@ class HeadScaledScore(AttentionScore):
     def prepare(self, keys: Tensor) -> Tensor:
         return self.score.prepare(keys)
 
-    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+    def forward(self, query: Tensor, prepared_keys: Tensor) -> Tensor:
         factors = query.new_tensor(self.factors)[:, None, None]  # (heads, 1, 1)
-        scores: Tensor = self.score(query * factors, prepared)
+        scores: Tensor = self.score(query * factors, prepared_keys)
         return scores
 
 

@@ -65,35 +65,42 @@ class Luong(Recurrent):
     def encode_ids(self, source: Tensor) -> RecurrentMemory:
         lengths = self._lengths(source)
         ids = reverse_padded(source, lengths, keep_last=True) if self.reverse else source
-        values, ends = self.encoder.run(self._embed_source(ids), lengths=lengths)
+        values, final_states = self.encoder.run(self._embed_source(ids), lengths=lengths)
         if self.reverse:
             values = reverse_padded(values, lengths, keep_last=True)
-        first = flatten_states(ends)
+        initial_parts = flatten_states(final_states)
         if self.has_input_feeding:
-            first = (torch.zeros_like(first[0]), *first)  # h̃_0
-        return make_attention_memory(self.score, self.dropout(values), lengths, first)
+            initial_parts = (torch.zeros_like(initial_parts[0]), *initial_parts)  # h̃_0
+        return make_attention_memory(self.score, self.dropout(values), lengths, initial_parts)
 
     def unroll(
         self,
-        embedded: Tensor,
+        embedded_target: Tensor,
         memory: RecurrentMemory,
         parts: Tensors,
         position: int = 0,
         need_weights: bool = False,
     ) -> DecoderOutput:
         if self.has_input_feeding:
-            return self._unroll_with_feeding(embedded, memory, parts, position, need_weights)
-        states, ends = self.decoder.run(embedded, unflatten_states(parts))
+            return self._unroll_with_feeding(embedded_target, memory, parts, position, need_weights)
+        states, final_states = self.decoder.run(embedded_target, unflatten_states(parts))
         features, weights = self._attentional_states(states, memory, position)
-        return DecoderOutput(self.dropout(features), flatten_states(ends), weights if need_weights else None)
+        return DecoderOutput(
+            self.dropout(features), flatten_states(final_states), weights if need_weights else None
+        )
 
     def _unroll_with_feeding(
-        self, embedded: Tensor, memory: RecurrentMemory, parts: Tensors, position: int, need_weights: bool
+        self,
+        embedded_target: Tensor,
+        memory: RecurrentMemory,
+        parts: Tensors,
+        position: int,
+        need_weights: bool,
     ) -> DecoderOutput:
-        rows, time, word_width = embedded.shape
+        rows, time, word_width = embedded_target.shape
         feed, states = parts[0], list(unflatten_states(parts[1:]))
         layers = [layer for layer in self.decoder.layers if isinstance(layer, Lstm)]
-        steps = [LstmSteps(layers[0], layers[0].project(embedded), word_width)]
+        steps = [LstmSteps(layers[0], layers[0].project(embedded_target), word_width)]
         steps += [LstmSteps(layer, layer.bias_only(rows, time), 0) for layer in layers[1:]]
         attention = StepAttention(self.score, memory, rows, time, position, self.window)
         combine = StepProduct(feed.new_zeros(()).expand(rows, time, feed.shape[1]), self.combine.weight)
@@ -101,12 +108,12 @@ class Luong(Recurrent):
         features_by_step = []
         for index in range(time):
             layer_input = feed
-            for number, step in enumerate(steps):
+            for step_index, step in enumerate(steps):
                 layer_input = (
-                    layer_input if number == 0 else _apply_dropout(layer_input, masks[number], index)
+                    layer_input if step_index == 0 else _apply_dropout(layer_input, masks[step_index], index)
                 )
-                states[number] = step(layer_input, states[number])
-                layer_input = states[number].hidden
+                states[step_index] = step(layer_input, states[step_index])
+                layer_input = states[step_index].hidden
             features = torch.tanh(
                 combine(torch.cat([attention(layer_input), layer_input], dim=-1))
             )  # h̃: (rows, units)
@@ -115,8 +122,8 @@ class Luong(Recurrent):
         weights = torch.stack(attention.weights, dim=1) if need_weights else None
         return DecoderOutput(torch.stack(features_by_step, dim=1), (feed, *flatten_states(states)), weights)
 
-    def _step_masks(self, rows: int, time: int, like: Tensor) -> tuple[Tensor, ...] | None:
-        mask = self.dropout.mask(rows, time, like.shape[1], like)
+    def _step_masks(self, rows: int, time: int, reference: Tensor) -> tuple[Tensor, ...] | None:
+        mask = self.dropout.mask(rows, time, reference.shape[1], reference)
         return None if mask is None else mask.unbind(1)
 
     def _attentional_states(
@@ -142,10 +149,10 @@ class _BidirectionalStack(nn.Module):
     def run(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[LstmState, ...]]:
         """See :meth:`LstmStack.run`."""
         final_states = []
-        for number, (forward_layer, backward_layer) in enumerate(zip(self.ahead, self.back, strict=True)):
+        for index, (forward_layer, backward_layer) in enumerate(zip(self.ahead, self.back, strict=True)):
             assert isinstance(forward_layer, Lstm)
             assert isinstance(backward_layer, Lstm)
-            layer_input = x if number == 0 else self.dropout(x)
+            layer_input = x if index == 0 else self.dropout(x)
             forward_states, forward_end = forward_layer.run(layer_input, lengths=lengths)
             backward_states, backward_end = backward_layer.run(
                 reverse_padded(layer_input, lengths), lengths=lengths

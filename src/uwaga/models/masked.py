@@ -43,8 +43,8 @@ class MaskedHead(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """Return the logits (..., vocabulary) of states (..., width), in float32 or float64."""
-        inner = self.norm(self.activation(self.transform(states)))
-        return self.output.logits(inner)
+        hidden = self.norm(self.activation(self.transform(states)))
+        return self.output.logits(hidden)
 
 
 class MaskedEncoder(nn.Module):
@@ -85,7 +85,7 @@ class MaskedEncoder(nn.Module):
         tokens: Tensor,
         mask: Tensor | None = None,
         types: Tensor | None = None,
-        recorded: list[Tensor] | None = None,
+        recorded_weights: list[Tensor] | None = None,
     ) -> Tensor:
         """Return the states (texts, length, width) of padded texts.
 
@@ -93,16 +93,16 @@ class MaskedEncoder(nn.Module):
             tokens: (texts, length) ids, with the special tokens that the model expects.
             mask: (texts, length) bool, True on tokens; None if there is no padding.
             types: (texts, length) token types; all 0 if None.
-            recorded: list to which each layer's weights (texts, heads, length, length) are appended, the
-                lowest layer first.
+            recorded_weights: list to which each layer's weights (texts, heads, length, length) are appended,
+                the lowest layer first.
         """
         x: Tensor = self.embedding(tokens)  # (texts, length, width)
         token_types = torch.zeros_like(tokens) if types is None else types
         x = x + self.types(token_types) + self.positions(0, tokens.shape[1])
         x = self.dropout(self.embedding_norm(x))  # (texts, length, width)
-        visible = None if mask is None or bool(mask.all()) else mask[:, None, None, :]
+        visible_keys = None if mask is None or bool(mask.all()) else mask[:, None, None, :]
         for block in self.encoder:
-            x = block(x, visible, recorded=recorded)
+            x = block(x, visible_keys, recorded=recorded_weights)
         return x
 
     @torch.inference_mode()
@@ -137,15 +137,15 @@ class MaskedEncoder(nn.Module):
         self,
         texts: Sequence[Sequence[int]],
         types: Sequence[Sequence[int]] | None,
-        recorded: list[Tensor] | None,
+        recorded_weights: list[Tensor] | None,
     ) -> Tensor:
         """Return states (texts, length, width) of right-padded texts of different lengths."""
         limit = self.settings.max_length
-        for number, text in enumerate(texts, start=1):
+        for text_number, text in enumerate(texts, start=1):
             if len(text) > limit:
                 raise TextTooLongError(
-                    f"text {number}: has {len(text)} tokens, including special tokens, but the model accepts "
-                    f"at most {limit}; shorten it"
+                    f"text {text_number}: has {len(text)} tokens, including special tokens, but the model "
+                    f"accepts at most {limit}; shorten it"
                 )
         if not texts:
             return torch.zeros(0, 0, self.settings.width, device=self.device)
@@ -153,5 +153,5 @@ class MaskedEncoder(nn.Module):
         lengths = torch.tensor([len(text) for text in texts], device=self.device)
         mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]  # (texts, length)
         token_types = None if types is None else pad(types, 0, self.device)
-        out: Tensor = self(tokens, mask, token_types, recorded)
+        out: Tensor = self(tokens, mask, token_types, recorded_weights)
         return out

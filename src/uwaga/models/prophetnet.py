@@ -154,8 +154,8 @@ class ProphetNet(Seq2Seq):
         x = self._embed(target_in, 0, ngram)
         for block in self._blocks():
             # Padding follows the target, so no real token attends to it.
-            attended = AttendedSource(block.cross_attention.project(encodings), mask_or_none(mask))
-            x, _, _ = block(x, None, attended, recording=recording)
+            attended_source = AttendedSource(block.cross_attention.project(encodings), mask_or_none(mask))
+            x, _, _ = block(x, None, attended_source, recording=recording)
         return x[:, 1:]
 
     @torch.inference_mode()

@@ -63,12 +63,12 @@ class RecurrentMemory:
     def select(self, sentences: Tensor) -> RecurrentMemory:
         """Return the memory of the given sentences, cropped to the longest of their sources."""
         lengths = self.source_lengths[sentences]
-        used = int(lengths.max())
+        longest = int(lengths.max())
 
         def crop(table: Tensor | None) -> Tensor | None:
-            return None if table is None else table[sentences, :used]
+            return None if table is None else table[sentences, :longest]
 
-        mask = None if self.mask is None else self.mask[sentences, :, :used]
+        mask = None if self.mask is None else self.mask[sentences, :, :longest]
         initial_state = tuple(part[sentences] for part in self.initial_state)
         return RecurrentMemory(lengths, initial_state, crop(self.values), crop(self.prepared), mask)
 
@@ -158,7 +158,7 @@ class Recurrent(Seq2Seq):
     @abstractmethod
     def unroll(
         self,
-        embedded: Tensor,
+        embedded_target: Tensor,
         memory: RecurrentMemory,
         parts: Tensors,
         position: int = 0,
@@ -167,7 +167,8 @@ class Recurrent(Seq2Seq):
         """Return the outputs of the decoder for a sequence of inputs, and its final state.
 
         Args:
-            embedded: (rows, time, embedding) inputs; ``rows`` is a multiple of the number of sentences.
+            embedded_target: (rows, time, embedding) inputs; ``rows`` is a multiple of the number of
+                sentences.
             memory: encoded sources, one row per sentence.
             parts: state before the first input.
             position: number of earlier inputs.
@@ -199,8 +200,8 @@ class Recurrent(Seq2Seq):
     @torch.inference_mode()
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
         recording, memory = Recording(), self.encode(sources)
-        embedded = self._embed_target(pad(targets, self.symbols.pad, self.device))
-        weights = self.unroll(embedded, memory, memory.initial_state, need_weights=True).weights
+        embedded_target = self._embed_target(pad(targets, self.symbols.pad, self.device))
+        weights = self.unroll(embedded_target, memory, memory.initial_state, need_weights=True).weights
         if weights is not None:
             recording.cross.append(weights[:, None])  # one head
         return recording.sentences(list(map(len, sources)), list(map(len, targets)))
@@ -237,13 +238,13 @@ class Recurrent(Seq2Seq):
 
 
 def make_attention_memory(
-    score: AttentionScore, values: Tensor, lengths: Tensor, first: Tensors
+    score: AttentionScore, values: Tensor, lengths: Tensor, initial_parts: Tensors
 ) -> RecurrentMemory:
     """Return the memory of a model that attends to annotations, ``values`` (sentences, source, width)."""
     mask = torch.arange(values.shape[1], device=values.device) < lengths[:, None]
     values = values.masked_fill(~mask[..., None], 0.0)
     memory_mask = None if bool(mask.all()) else mask[:, None]
-    return RecurrentMemory(lengths, first, values, score.prepare(values), memory_mask)
+    return RecurrentMemory(lengths, initial_parts, values, score.prepare(values), memory_mask)
 
 
 def attend_memory(

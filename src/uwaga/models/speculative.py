@@ -46,9 +46,9 @@ class RaggedState(TransformerState):
 
     def _rows(self, rows: Tensor, memory: TransformerMemory) -> TransformerState:
         """Return the state of some rows, as a plain TransformerState if they are all at one position."""
-        cached = rows if self.row_sentences is None else self.row_sentences[rows]
+        cached_rows = rows if self.row_sentences is None else self.row_sentences[rows]
         layers = tuple(
-            KeysValues(layer.keys.index_select(0, cached), layer.values.index_select(0, cached))
+            KeysValues(layer.keys.index_select(0, cached_rows), layer.values.index_select(0, cached_rows))
             for layer in cast(tuple[KeysValues, ...], self.layers)
         )
         layers, mask = pack_caches(layers, self.mask[rows])
@@ -85,8 +85,8 @@ class SpeculativeTransformer(Transformer):
         ids = pad(tokens, self.symbols.pad, self.device)  # (sentences, new)
         counts = torch.tensor([[len(sentence)] for sentence in tokens], device=self.device)
         token_mask = torch.arange(ids.shape[1], device=self.device) < counts  # (sentences, new)
-        unshared = state.unshare() if isinstance(state, RaggedState) else state
-        return self._read(ids, token_mask, unshared, choice)
+        unshared_state = state.unshare() if isinstance(state, RaggedState) else state
+        return self._read(ids, token_mask, unshared_state, choice)
 
     def _read(self, ids: Tensor, token_mask: Tensor, state: TransformerState, choice: Choice) -> Step:
         """Return the step after reading those ``ids`` (rows, new) for which ``token_mask`` is True."""
@@ -102,14 +102,14 @@ class SpeculativeTransformer(Transformer):
                 f"the target needs {int(keys.max()) + 1} positions, but the model has {self.max_target}; "
                 "lower max_length"
             )
-        visible = mask[:, None, :] & (keys[:, None, :] <= queries[:, :, None])  # (rows, new, past + new)
+        visible_keys = mask[:, None, :] & (keys[:, None, :] <= queries[:, :, None])  # (rows, new, past + new)
         positions = self.target_positions
         if isinstance(positions, RelativePositions):
             vectors, bias = None, positions.pairwise_bias(queries, keys)
         else:
             vectors, bias = positions.lookup(queries), None
         x = self._embed_target(ids, vectors)
-        x, layers, weights = self._decode(x, state, visible[:, None], bias, choice.attention)
+        x, layers, weights = self._decode(x, state, visible_keys[:, None], bias, choice.attention)
         sentence_indices, columns = token_mask.nonzero(as_tuple=True)  # (tokens,)
         candidates, log_probs = choose(self.logits(x[sentence_indices, columns]), choice)
         attention = None if weights is None else weights[sentence_indices, columns].float().cpu().numpy()

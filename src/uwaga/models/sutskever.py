@@ -35,16 +35,16 @@ class Sutskever(Recurrent):
     def encode_ids(self, source: Tensor) -> RecurrentMemory:
         lengths = self._lengths(source)
         ids = reverse_padded(source, lengths, keep_last=True) if self.reverse else source
-        _, ends = self.encoder.run(self._embed_source(ids), lengths=lengths)
-        return RecurrentMemory(lengths, flatten_states(ends))
+        _, final_states = self.encoder.run(self._embed_source(ids), lengths=lengths)
+        return RecurrentMemory(lengths, flatten_states(final_states))
 
     def unroll(
         self,
-        embedded: Tensor,
+        embedded_target: Tensor,
         memory: RecurrentMemory,
         parts: Tensors,
         position: int = 0,
         need_weights: bool = False,
     ) -> DecoderOutput:
-        states, ends = self.decoder.run(embedded, unflatten_states(parts))
-        return DecoderOutput(self.dropout(states), flatten_states(ends), None)
+        states, final_states = self.decoder.run(embedded_target, unflatten_states(parts))
+        return DecoderOutput(self.dropout(states), flatten_states(final_states), None)

@@ -53,12 +53,12 @@ class TransformerMemory:
     def select(self, sentences: Tensor) -> TransformerMemory:
         """Return the memory of the given sentences, cropped to the longest of their sources."""
         mask = self.mask[sentences]
-        used = int(mask.sum(-1).max())
+        longest = int(mask.sum(-1).max())
         layers = tuple(
-            KeysValues(layer.keys[sentences, :, :used], layer.values[sentences, :, :used])
+            KeysValues(layer.keys[sentences, :, :longest], layer.values[sentences, :, :longest])
             for layer in self.layers
         )
-        return TransformerMemory(self.encodings[sentences, :used], mask[..., :used], layers)
+        return TransformerMemory(self.encodings[sentences, :longest], mask[..., :longest], layers)
 
 
 @dataclass(frozen=True)
@@ -181,13 +181,13 @@ class Transformer(Seq2Seq):
         causal = causal_mask(target_in.shape[1], target_in.shape[1], target_in.device)
         x = self._embed_target(target_in, position_vectors(self.target_positions, 0, target_in.shape[1]))
         bias = position_bias(self.target_positions, 0, target_in.shape[1])
-        requested = None
+        requested_weights = None
         for index, block in enumerate(self._decoder_blocks()):
             # Padding follows the target, so causal attention of real tokens does not reach it.
-            attended = AttendedSource(block.cross_attention.project(encodings), mask_or_none(mask))
-            x, _, weights = block(x, None, causal, attended, index == layer, bias, recording)
-            requested = weights if index == layer else requested
-        return self._output_features(x), requested
+            attended_source = AttendedSource(block.cross_attention.project(encodings), mask_or_none(mask))
+            x, _, weights = block(x, None, causal, attended_source, index == layer, bias, recording)
+            requested_weights = weights if index == layer else requested_weights
+        return self._output_features(x), requested_weights
 
     def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
         if self.guided_head is None:
@@ -230,9 +230,9 @@ class Transformer(Seq2Seq):
         weights = None
         for index, block in enumerate(self._decoder_blocks()):
             past = state.layers[index] if state.layers else None
-            last = index == len(self.decoder) - 1
-            attended = AttendedSource(state.memory.layers[index], mask)
-            x, cache, weights = block(x, past, causal, attended, attention and last, bias)
+            is_last = index == len(self.decoder) - 1
+            attended_source = AttendedSource(state.memory.layers[index], mask)
+            x, cache, weights = block(x, past, causal, attended_source, attention and is_last, bias)
             caches.append(cache)
         if weights is not None:
             weights = weights.mean(dim=1).reshape(*x.shape[:2], -1)

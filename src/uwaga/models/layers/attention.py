@@ -41,7 +41,7 @@ NO_ADJUSTMENTS = Adjustments()
 
 def attend(
     query: Tensor,
-    prepared: Tensor,
+    prepared_keys: Tensor,
     values: Tensor,
     score: AttentionScore,
     mask: Tensor | None = None,
@@ -54,7 +54,7 @@ def attend(
 
     Args:
         query: (..., target, query width).
-        prepared: (..., source, width): ``score.prepare(keys)``.
+        prepared_keys: (..., source, width): ``score.prepare(keys)``.
         values: (..., source, value width).
         score: the score F.
         mask: bool, broadcasts to (..., target, source); True where a query may attend. The weight of a masked
@@ -74,8 +74,8 @@ def attend(
         and hook is None
         and _fused_is_faster(query, dropout_rate)
     ):
-        return _fused_attention(query, prepared, values, mask), None
-    scores = score(query, prepared)  # (..., target, source)
+        return _fused_attention(query, prepared_keys, values, mask), None
+    scores = score(query, prepared_keys)  # (..., target, source)
     weights = masked_softmax(scores if bias is None else scores + bias, mask)
     if hook is not None:
         weights = hook(weights)

@@ -52,7 +52,7 @@ class AverageAttention(nn.Module):
         sizes: input and output width of each layer of the feed-forward network.
         activated: number of layers, counted from the first, that are followed by an activation function.
         activation: name of the activation function in the settings.
-        gated: whether there are gates; without gates, the output is ``g_t``.
+        is_gated: whether there are gates; without gates, the output is ``g_t``.
         dropout: dropout probability after each activation.
     """
 
@@ -62,14 +62,14 @@ class AverageAttention(nn.Module):
         sizes: Sequence[tuple[int, int]],
         activated: int,
         activation: Literal["relu", "gelu", "gelu_tanh", "silu"],
-        gated: bool,
+        is_gated: bool,
         dropout: float,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(nn.Linear(*size) for size in sizes)
         self.activated = activated
-        self.input_gate = nn.Linear(width, width) if gated else None
-        self.forget_gate = nn.Linear(width, width) if gated else None
+        self.input_gate = nn.Linear(width, width) if is_gated else None
+        self.forget_gate = nn.Linear(width, width) if is_gated else None
         self.activation = ACTIVATIONS[activation]
         self.dropout = Dropout(dropout)
         for layer in (*self.layers, self.input_gate, self.forget_gate):
@@ -79,9 +79,9 @@ class AverageAttention(nn.Module):
 
     def forward(self, x: Tensor, mean: Tensor) -> Tensor:
         """Return the outputs for inputs and their :func:`running_mean`; all three are (rows, new, width)."""
-        for number, layer in enumerate(self.layers):
+        for index, layer in enumerate(self.layers):
             mean = layer(mean)
-            if number < self.activated:
+            if index < self.activated:
                 mean = self.dropout(self.activation(mean))
         if self.input_gate is None or self.forget_gate is None:
             return mean

@@ -48,8 +48,8 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
     table = at_least_float32(logits.detach())  # (rows, vocabulary)
     rows, vocabulary = table.shape
     if choice.all_tokens:
-        full = table if choice.logits else torch.log_softmax(table, dim=1)
-        return vocabulary_ids(rows, vocabulary), full.cpu().numpy()
+        table_or_log_probs = table if choice.logits else torch.log_softmax(table, dim=1)
+        return vocabulary_ids(rows, vocabulary), table_or_log_probs.cpu().numpy()
     size = max(rows, 1) if table.is_cuda else max(1, CHUNK // vocabulary)
     banned = _sort_by_row(choice.banned)
     parts = []
@@ -65,8 +65,10 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
 def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: int) -> tuple[Ids, LogProbs]:
     """Return the candidates of rows ``start`` to ``stop``; ``table`` contains the logits of these rows."""
     log_probs = torch.log_softmax(table, dim=1)  # (rows, vocabulary)
-    forced = None if choice.forced is None else choice.forced[start:stop]
-    forced_log_probs = None if forced is None else _gather(log_probs, np.maximum(forced, 0)[:, None])
+    forced_tokens = None if choice.forced is None else choice.forced[start:stop]
+    forced_log_probs = (
+        None if forced_tokens is None else _gather(log_probs, np.maximum(forced_tokens, 0)[:, None])
+    )
     chunk_banned = banned[slice(*np.searchsorted(banned[:, 0], [start, stop]))]
     if len(chunk_banned):
         pairs = torch.from_numpy(chunk_banned).to(table.device)
@@ -85,9 +87,9 @@ def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: i
     chosen_log_probs: LogProbs = np.where(np.isneginf(values), -np.inf, _gather(log_probs, tokens)).astype(
         values.dtype
     )
-    if forced is not None and forced_log_probs is not None:
-        is_forced = forced >= 0  # (rows,)
-        tokens[is_forced, 0] = forced[is_forced]
+    if forced_tokens is not None and forced_log_probs is not None:
+        is_forced = forced_tokens >= 0  # (rows,)
+        tokens[is_forced, 0] = forced_tokens[is_forced]
         chosen_log_probs[is_forced] = -np.inf
         chosen_log_probs[is_forced, 0] = forced_log_probs[is_forced, 0]
     return tokens, chosen_log_probs
@@ -117,13 +119,15 @@ def _resolve_last_ties(table: Tensor, values: LogProbs, tokens: Ids, rows: Ids, 
     """Replace candidates that are tied at the last rank by those with the lowest ids, in place."""
     if not len(rows):
         return
-    last = values[rows, count - 1]
+    last_values = values[rows, count - 1]
     row_indices = torch.from_numpy(rows).to(table.device)
-    equals = table[row_indices] == torch.from_numpy(last).to(table.device)[:, None]  # (tied, vocabulary)
+    equals = (
+        table[row_indices] == torch.from_numpy(last_values).to(table.device)[:, None]
+    )  # (tied, vocabulary)
     row, column = (part.cpu().numpy() for part in torch.nonzero(equals, as_tuple=True))
     starts = np.searchsorted(row, np.arange(len(rows)))
-    for number, (tied, start) in enumerate(zip(rows.tolist(), starts.tolist(), strict=True)):
-        greater_count = int((values[tied, :count] > last[number]).sum())
+    for index, (tied, start) in enumerate(zip(rows.tolist(), starts.tolist(), strict=True)):
+        greater_count = int((values[tied, :count] > last_values[index]).sum())
         tokens[tied, greater_count:count] = column[start : start + count - greater_count]
 
 
@@ -141,8 +145,8 @@ def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tu
         top = np.where(np.isneginf(values[:, :1]), 0.0, values[:, :1]).astype(np.float64)
         weights = np.exp((values - top) / sampling.temperature)
         mass = weights.sum(axis=1) if total_mass is None else total_mass
-        needed = sampling.top_p if sampling.top_p < 1.0 else uniform
-        if total_mass is None or size == vocabulary or not (weights.sum(axis=1) <= needed * mass).any():
+        needed_mass = sampling.top_p if sampling.top_p < 1.0 else uniform
+        if total_mass is None or size == vocabulary or not (weights.sum(axis=1) <= needed_mass * mass).any():
             break
         size = min(size * 8, vocabulary)
     shape = Sampling(uniform, sampling.temperature, sampling.top_k, sampling.top_p)
@@ -155,8 +159,8 @@ def _mass(table: Tensor, temperature: float) -> NDArray[np.float64]:
     """Return each row's sum of probabilities divided by the largest of them, (rows,), in float64."""
     top = table.amax(dim=1, keepdim=True)
     top = torch.where(torch.isneginf(top), 0.0, top)
-    scaled = (table.double() - top) / temperature  # (rows, vocabulary)
-    mass: NDArray[np.float64] = scaled.exp().sum(dim=1).cpu().numpy()
+    scaled_table = (table.double() - top) / temperature  # (rows, vocabulary)
+    mass: NDArray[np.float64] = scaled_table.exp().sum(dim=1).cpu().numpy()
     return mass
 
 

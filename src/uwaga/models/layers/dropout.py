@@ -78,23 +78,25 @@ class Dropout(nn.Module):
 
 
 class SequenceDropout(nn.Module):
-    """Dropout on the vectors of a sentence; if ``shared``, one mask is used at all positions (Gal 2016)."""
+    """Dropout on the vectors of a sentence; if ``is_shared``, one mask is for all positions (Gal 2016)."""
 
-    def __init__(self, probability: float, shared: bool) -> None:
+    def __init__(self, probability: float, is_shared: bool) -> None:
         super().__init__()
-        self.probability, self.shared = probability, shared
+        self.probability, self.shared = probability, is_shared
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (rows, time, width) to the same shape."""
         mask = self.mask(x.shape[0], x.shape[1], x.shape[2], x)
         return x if mask is None else x * mask
 
-    def mask(self, rows: int, time: int, width: int, like: Tensor) -> Tensor | None:
+    def mask(self, rows: int, time: int, width: int, reference: Tensor) -> Tensor | None:
         """Return factors (rows, time, width), each 0 or ``1 / (1 - probability)``; None without dropout.
 
         A recurrent loop calls this once, before its first step.
         """
         if not self.training or self.probability == 0.0:
             return None
-        ones = torch.ones(rows, 1 if self.shared else time, width, device=like.device, dtype=like.dtype)
+        ones = torch.ones(
+            rows, 1 if self.shared else time, width, device=reference.device, dtype=reference.dtype
+        )
         return dropout(ones, self.probability).expand(rows, time, width)

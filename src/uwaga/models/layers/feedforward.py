@@ -25,16 +25,16 @@ class FeedForward(nn.Module):
     def __init__(
         self,
         width: int,
-        inner: int,
+        inner_width: int,
         activation: Literal["relu", "gelu", "gelu_tanh", "silu"],
-        gated: bool,
+        is_gated: bool,
         dropout: float,
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.inner = nn.Linear(width, inner, bias=bias)
-        self.gate = nn.Linear(width, inner, bias=bias) if gated else None
-        self.outer = nn.Linear(inner, width, bias=bias)
+        self.inner = nn.Linear(width, inner_width, bias=bias)
+        self.gate = nn.Linear(width, inner_width, bias=bias) if is_gated else None
+        self.outer = nn.Linear(inner_width, width, bias=bias)
         self.activation = ACTIVATIONS[activation]
         self.dropout = Dropout(dropout)
         for layer in (self.inner, self.gate, self.outer):

@@ -19,29 +19,29 @@ class LoraLinear(nn.Linear):
             (§4.1).
     """
 
-    def __init__(self, frozen: nn.Linear, rank: int, alpha: float, dropout: float) -> None:
-        """Wrap the layer ``frozen``, whose weights are shared and not trained.
+    def __init__(self, layer: nn.Linear, rank: int, alpha: float, dropout: float) -> None:
+        """Wrap the layer ``layer``, whose weights are shared and not trained.
 
         Args:
-            frozen: linear layer.
+            layer: linear layer.
             rank: rank of the update.
             alpha: the update is multiplied by ``alpha / rank``.
             dropout: dropout probability on the input of the adapter.
         """
         with torch.device("meta"):
-            super().__init__(frozen.in_features, frozen.out_features, bias=frozen.bias is not None)
-        self.weight, self.bias = frozen.weight, frozen.bias
+            super().__init__(layer.in_features, layer.out_features, bias=layer.bias is not None)
+        self.weight, self.bias = layer.weight, layer.bias
         self.requires_grad_(False)
         self.scale = alpha / rank
         self.lora_dropout = Dropout(dropout)
-        self.lora_a = nn.Parameter(frozen.weight.new_empty(rank, frozen.in_features))
-        self.lora_b = nn.Parameter(frozen.weight.new_zeros(frozen.out_features, rank))
+        self.lora_a = nn.Parameter(layer.weight.new_empty(rank, layer.in_features))
+        self.lora_b = nn.Parameter(layer.weight.new_zeros(layer.out_features, rank))
         nn.init.kaiming_uniform_(self.lora_a, a=math.sqrt(5))
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
         """Map (..., inputs) to (..., outputs)."""
-        inner = nn.functional.linear(self.lora_dropout(input), self.lora_a)  # (..., rank)
-        update = nn.functional.linear(inner, self.lora_b)  # (..., outputs)
+        projected = nn.functional.linear(self.lora_dropout(input), self.lora_a)  # (..., rank)
+        update = nn.functional.linear(projected, self.lora_b)  # (..., outputs)
         return super().forward(input) + self.scale * update
 
     def merged(self) -> Tensor:

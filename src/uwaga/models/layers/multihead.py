@@ -101,13 +101,13 @@ class MultiHeadAttention(nn.Module):
     ) -> None:
         super().__init__()
         head_width, groups = options.width or width // heads, options.groups or heads
-        inner = heads * head_width
+        inner_width = heads * head_width
         self.heads, self.groups, self.dropout = heads, groups, dropout
         self.edits: list[WeightEdit] = []
-        self.query = nn.Linear(width, inner, bias=bias)
+        self.query = nn.Linear(width, inner_width, bias=bias)
         self.key_value = nn.Linear(width, 2 * groups * head_width, bias=bias)
         self.output = nn.Linear(
-            inner, width, bias=bias if options.output_bias is None else options.output_bias
+            inner_width, width, bias=bias if options.output_bias is None else options.output_bias
         )
         default_scale = head_width**-0.5 if options.scaled else 1.0
         self.scale = default_scale if options.scale is None else options.scale
@@ -134,8 +134,8 @@ class MultiHeadAttention(nn.Module):
     def project(self, source: Tensor, rotation: Rotation | None = None) -> KeysValues:
         """Return the keys and values of vectors (batch, source, width); keys are rotated by ``rotation``."""
         batch, length, _ = source.shape
-        projected = self.key_value(source).view(batch, length, 2, self.groups, -1)
-        keys, values = projected.permute(2, 0, 3, 1, 4).unbind(0)  # (batch, groups, source, head width)
+        keys_and_values = self.key_value(source).view(batch, length, 2, self.groups, -1)
+        keys, values = keys_and_values.permute(2, 0, 3, 1, 4).unbind(0)  # (batch, groups, source, head width)
         return KeysValues(self._normalise_and_rotate(keys, self.key_norm, rotation), values)
 
     def queries(self, x: Tensor, rotation: Rotation | None = None) -> Tensor:
@@ -199,8 +199,8 @@ class MultiHeadAttention(nn.Module):
                 self.dropout if self.training else 0.0,
             ),
         )  # (batch, heads, target, head width)
-        joined = context.transpose(1, 2).reshape(batch, target, -1)
-        out: Tensor = self.output(joined)
+        joined_heads = context.transpose(1, 2).reshape(batch, target, -1)
+        out: Tensor = self.output(joined_heads)
         return out, weights if need_weights else None
 
 
@@ -210,8 +210,10 @@ def _apply_edits(edits: Sequence[WeightEdit], mask: Tensor | None, weights: Tens
     return weights
 
 
-def extend(past: KeysValues | None, new: KeysValues) -> KeysValues:
+def extend(past: KeysValues | None, new_memory: KeysValues) -> KeysValues:
     """Return the keys and values of ``past`` with those of new positions appended."""
     if past is None:
-        return new
-    return KeysValues(torch.cat([past.keys, new.keys], dim=2), torch.cat([past.values, new.values], dim=2))
+        return new_memory
+    return KeysValues(
+        torch.cat([past.keys, new_memory.keys], dim=2), torch.cat([past.values, new_memory.values], dim=2)
+    )

@@ -14,10 +14,10 @@ def pack_caches(layers: tuple[KeysValues, ...], mask: Tensor) -> tuple[tuple[Key
         layers: keys and values of each layer, (rows, groups, past, head width).
         mask: (rows, past) bool, True at used positions.
     """
-    used = mask.sum(dim=1)
-    longest = int(used.max())
+    key_counts = mask.sum(dim=1)
+    longest = int(key_counts.max())
     cropped_mask = mask[:, :longest]
-    if bool((cropped_mask.sum(dim=1) == used).all()):
+    if bool((cropped_mask.sum(dim=1) == key_counts).all()):
         cropped = (KeysValues(layer.keys[:, :, :longest], layer.values[:, :, :longest]) for layer in layers)
         return tuple(cropped), cropped_mask
     order = (~mask).byte().argsort(dim=1, stable=True)[:, :longest]  # (rows, longest)

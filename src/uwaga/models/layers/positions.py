@@ -119,10 +119,10 @@ def relative_bucket(distance: Tensor, buckets: int, max_distance: int, bidirecti
     count = buckets // 2 if bidirectional else buckets
     direction_offset = (distance > 0).long() * count if bidirectional else torch.zeros_like(distance)
     magnitude = distance.abs() if bidirectional else (-distance).clamp_min(0)
-    exact = count // 2
-    log_ratio = torch.log(magnitude.clamp_min(1).float() / exact) / math.log(max_distance / exact)
-    logarithmic = (exact + (log_ratio * (count - exact)).long()).clamp_max(count - 1)
-    return direction_offset + torch.where(magnitude < exact, magnitude, logarithmic)
+    exact_count = count // 2
+    log_ratio = torch.log(magnitude.clamp_min(1).float() / exact_count) / math.log(max_distance / exact_count)
+    logarithmic = (exact_count + (log_ratio * (count - exact_count)).long()).clamp_max(count - 1)
+    return direction_offset + torch.where(magnitude < exact_count, magnitude, logarithmic)
 
 
 Positions = SinusoidalPositions | LearnedPositions | RelativePositions

@@ -52,14 +52,14 @@ class _StraightThrough(torch.autograd.Function):
 class QuantisedLinear(nn.Linear):
     """A linear layer with quantised inputs and weights, which shares the weights of another layer."""
 
-    def __init__(self, exact: nn.Linear, is_cached: bool = False) -> None:
-        """Wrap the layer ``exact``.
+    def __init__(self, layer: nn.Linear, is_cached: bool = False) -> None:
+        """Wrap the layer ``layer``.
 
         ``is_cached`` tells whether the outputs are keys and values, which the engine stores in float16.
         """
         with torch.device("meta"):
-            super().__init__(exact.in_features, exact.out_features, bias=exact.bias is not None)
-        self.weight, self.bias = exact.weight, exact.bias
+            super().__init__(layer.in_features, layer.out_features, bias=layer.bias is not None)
+        self.weight, self.bias = layer.weight, layer.bias
         self.is_cached = is_cached
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
@@ -71,10 +71,10 @@ class QuantisedLinear(nn.Linear):
 class QuantisedEmbedding(nn.Embedding):
     """An embedding layer with quantised rows, which shares the table of another layer."""
 
-    def __init__(self, exact: nn.Embedding) -> None:
+    def __init__(self, embedding: nn.Embedding) -> None:
         with torch.device("meta"):
-            super().__init__(exact.num_embeddings, exact.embedding_dim)
-        self.weight, self.padding_idx = exact.weight, exact.padding_idx
+            super().__init__(embedding.num_embeddings, embedding.embedding_dim)
+        self.weight, self.padding_idx = embedding.weight, embedding.padding_idx
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
         """Map ids (...) to vectors (..., width)."""

@@ -44,25 +44,26 @@ class _GatedLayer(nn.Module):
         names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
         return _Weights(*(cast(Tensor, getattr(self.layer, name)) for name in names))
 
-    def project(self, x: Tensor, first: int = 0) -> Tensor:
+    def project(self, x: Tensor, first_input: int = 0) -> Tensor:
         """Return the contribution of a slice of the inputs to the gates, (..., gates * units).
 
         Args:
-            x: (..., slice) inputs; the bias is added if ``first`` is 0.
-            first: index, among all inputs, of the first input in ``x``.
+            x: (..., slice) inputs; the bias is added if ``first_input`` is 0.
+            first_input: index, among all inputs, of the first input in ``x``.
         """
         weights = self.weights
-        matrix = weights.inputs[:, first : first + x.shape[-1]]
-        return linear(x, matrix, weights.input_bias if first == 0 else None)
+        matrix = weights.inputs[:, first_input : first_input + x.shape[-1]]
+        return linear(x, matrix, weights.input_bias if first_input == 0 else None)
 
-    def input_product(self, projected: Tensor, first: int) -> StepProduct:
+    def input_product(self, projected_inputs: Tensor, first_input: int) -> StepProduct:
         """Return the projection of all inputs, step by step, if some of the inputs are known in advance.
 
         Args:
-            projected: (rows, time, gates * units) projection of the inputs before ``first``, with the bias.
-            first: index of the first input that is passed to the product.
+            projected_inputs: (rows, time, gates * units) projection of the inputs before ``first_input``,
+                with the bias.
+            first_input: index of the first input that is passed to the product.
         """
-        return StepProduct(projected, self.weights.inputs[:, first:])
+        return StepProduct(projected_inputs, self.weights.inputs[:, first_input:])
 
     def bias_only(self, rows: int, time: int) -> Tensor:
         """Return the input bias, expanded to (rows, time, gates * units).
@@ -111,8 +112,8 @@ class Gru(_GatedLayer):
             return states
         steps = GruSteps(self, x.shape[0], x.shape[1])
         hidden, states_by_step = start, []
-        for projected in self.project(x).unbind(1):
-            hidden = steps(projected, hidden)
+        for projected_inputs in self.project(x).unbind(1):
+            hidden = steps(projected_inputs, hidden)
             states_by_step.append(hidden)
         return torch.stack(states_by_step, dim=1)
 
@@ -132,19 +133,19 @@ class GruSteps:
             ]
         )
 
-    def __call__(self, projected: Tensor, hidden: Tensor) -> Tensor:
+    def __call__(self, projected_inputs: Tensor, hidden: Tensor) -> Tensor:
         """Return the next state (rows, units).
 
         Args:
-            projected: (rows, 3 units) :meth:`Gru.project` of the input, for the gates r, z, n.
+            projected_inputs: (rows, 3 units) :meth:`Gru.project` of the input, for the gates r, z, n.
             hidden: (rows, units) previous state.
         """
         units = self.units
         if self.form == "fused":
-            return gru_cell(projected, self.products[0](hidden), hidden)
-        gates = torch.sigmoid(projected[:, : 2 * units] + self.products[0](hidden))  # (rows, 2 units)
+            return gru_cell(projected_inputs, self.products[0](hidden), hidden)
+        gates = torch.sigmoid(projected_inputs[:, : 2 * units] + self.products[0](hidden))  # (rows, 2 units)
         reset, update = gates.chunk(2, dim=1)
-        candidate = torch.tanh(projected[:, 2 * units :] + self.products[1](reset * hidden))
+        candidate = torch.tanh(projected_inputs[:, 2 * units :] + self.products[1](reset * hidden))
         return candidate + update * (hidden - candidate)
 
 
@@ -176,12 +177,12 @@ class Lstm(_GatedLayer):
         if start is None:
             zeros = x.new_zeros(x.shape[0], self.units)
             start = LstmState(zeros, zeros)
-        initial = (start.hidden[None].contiguous(), start.cell[None].contiguous())
+        initial_state = (start.hidden[None].contiguous(), start.cell[None].contiguous())
         if lengths is None or bool((lengths == x.shape[1]).all()):
-            states, (hidden, cell) = self.layer(x, initial)
+            states, (hidden, cell) = self.layer(x, initial_state)
             return states, LstmState(hidden[0], cell[0])
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        packed, (hidden, cell) = self.layer(packed, initial)
+        packed, (hidden, cell) = self.layer(packed, initial_state)
         states, _ = pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
         return states, LstmState(hidden[0], cell[0])
 
@@ -191,14 +192,15 @@ class LstmSteps:
 
     Args:
         layer: LSTM layer.
-        projected: (rows, time, 4 units), :meth:`Lstm.project` of the inputs known in advance, with the bias.
-        first: index of the first input that is passed step by step.
+        projected_inputs: (rows, time, 4 units), :meth:`Lstm.project` of the inputs known in advance, with the
+            bias.
+        first_input: index of the first input that is passed step by step.
     """
 
-    def __init__(self, layer: Lstm, projected: Tensor, first: int) -> None:
+    def __init__(self, layer: Lstm, projected_inputs: Tensor, first_input: int) -> None:
         _, matrix, _, bias = layer.weights
-        self.inputs = layer.input_product(projected, first)
-        self.states = matrix_product(matrix, bias, projected.shape[0], projected.shape[1])
+        self.inputs = layer.input_product(projected_inputs, first_input)
+        self.states = matrix_product(matrix, bias, projected_inputs.shape[0], projected_inputs.shape[1])
 
     def __call__(self, x: Tensor, state: LstmState) -> LstmState:
         """Return the next state; ``x`` (rows, inputs) are the inputs from index ``first``."""
@@ -244,12 +246,12 @@ class LstmStack(nn.Module):
         ``extra`` is (rows, time, extra); see :meth:`Lstm.run` for the other arguments.
         """
         final_states = []
-        for number, layer in enumerate(self.layers):
+        for index, layer in enumerate(self.layers):
             assert isinstance(layer, Lstm)
-            layer_input = x if number == 0 else self.dropout(x)
+            layer_input = x if index == 0 else self.dropout(x)
             inputs = layer_input if extra is None else torch.cat([layer_input, extra], dim=-1)
-            states, end = layer.run(inputs, start[number] if start else None, lengths)
-            x = states + layer_input if number >= self.residual_from else states
+            states, end = layer.run(inputs, start[index] if start else None, lengths)
+            x = states + layer_input if index >= self.residual_from else states
             final_states.append(end)
         return x, tuple(final_states)
 

@@ -42,9 +42,9 @@ def rotate(x: Tensor, rotation: Rotation) -> Tensor:
     ``(a cos - b sin, b cos + a sin)`` (Su 2021 eq. 34). The product of a rotated query and a rotated key
     depends only on the distance of their positions.
     """
-    first, second = x.chunk(2, dim=-1)
+    first_half, second_half = x.chunk(2, dim=-1)
     rotated = (
-        first * rotation.cosines - second * rotation.sines,
-        second * rotation.cosines + first * rotation.sines,
+        first_half * rotation.cosines - second_half * rotation.sines,
+        second_half * rotation.cosines + first_half * rotation.sines,
     )
     return torch.cat(rotated, dim=-1)

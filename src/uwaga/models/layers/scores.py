@@ -43,24 +43,24 @@ class AttentionScore(nn.Module):
         """
         return keys
 
-    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+    def forward(self, query: Tensor, prepared_keys: Tensor) -> Tensor:
         """Return the scores (..., target, source) of queries (..., target, query width).
 
-        ``prepared`` is the result of :meth:`prepare`.
+        ``prepared_keys`` is the result of :meth:`prepare`.
         """
         raise NotImplementedError
 
-    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+    def steps(self, prepared_keys: Tensor, time: int) -> Callable[[Tensor], Tensor]:
         """Return a function that maps successive queries (rows, query width) to their scores (rows, source).
 
         The function's results equal those of :meth:`forward`. Subclasses override this method to make the
         gradients of successive queries cheaper.
 
         Args:
-            prepared: (rows, source, width) result of :meth:`prepare`.
+            prepared_keys: (rows, source, width) result of :meth:`prepare`.
             time: number of times that the function is called.
         """
-        return lambda query: self(query[:, None], prepared)[:, 0]
+        return lambda query: self(query[:, None], prepared_keys)[:, 0]
 
 
 SCORES: Registry[type[AttentionScore]] = Registry("attention score", "uwaga.scores")
@@ -87,11 +87,11 @@ class DotScore(AttentionScore):
             )
         super().__init__(query_width, key_width, positions)
 
-    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        return torch.matmul(query, prepared.transpose(-1, -2))  # (..., target, source)
+    def forward(self, query: Tensor, prepared_keys: Tensor) -> Tensor:
+        return torch.matmul(query, prepared_keys.transpose(-1, -2))  # (..., target, source)
 
-    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
-        return _make_key_product(prepared, time)
+    def steps(self, prepared_keys: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+        return _make_key_product(prepared_keys, time)
 
 
 @SCORES.register("scaled_dot")
@@ -101,12 +101,12 @@ class ScaledDotScore(DotScore):
     Its variance is 1 if the elements of queries and keys are independent with variance 1.
     """
 
-    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+    def forward(self, query: Tensor, prepared_keys: Tensor) -> Tensor:
         # Scaling the query costs target·width products instead of target·source.
-        return super().forward(query * (1.0 / math.sqrt(self.query_width)), prepared)
+        return super().forward(query * (1.0 / math.sqrt(self.query_width)), prepared_keys)
 
-    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
-        product = super().steps(prepared, time)
+    def steps(self, prepared_keys: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+        product = super().steps(prepared_keys, time)
         return lambda query: product(query * (1.0 / math.sqrt(self.query_width)))
 
 
@@ -120,8 +120,8 @@ class CappedScore(AttentionScore):
     def prepare(self, keys: Tensor) -> Tensor:
         return self.score.prepare(keys)
 
-    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        return soft_cap(self.score(query, prepared), self.cap)
+    def forward(self, query: Tensor, prepared_keys: Tensor) -> Tensor:
+        return soft_cap(self.score(query, prepared_keys), self.cap)
 
 
 def soft_cap(x: Tensor, cap: float) -> Tensor:
@@ -140,11 +140,11 @@ class GeneralScore(AttentionScore):
     def prepare(self, keys: Tensor) -> Tensor:
         return self.weight(keys)  # type: ignore[no-any-return]  # (..., source, query width)
 
-    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        return torch.matmul(query, prepared.transpose(-1, -2))  # (..., target, source)
+    def forward(self, query: Tensor, prepared_keys: Tensor) -> Tensor:
+        return torch.matmul(query, prepared_keys.transpose(-1, -2))  # (..., target, source)
 
-    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
-        return _make_key_product(prepared, time)
+    def steps(self, prepared_keys: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+        return _make_key_product(prepared_keys, time)
 
 
 @SCORES.register("additive")
@@ -166,14 +166,14 @@ class AdditiveScore(AttentionScore):
     def prepare(self, keys: Tensor) -> Tensor:
         return self.key(keys)  # type: ignore[no-any-return]  # (..., source, hidden)
 
-    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        return energies(self.query(query), prepared, self.vector)  # (..., target, source)
+    def forward(self, query: Tensor, prepared_keys: Tensor) -> Tensor:
+        return energies(self.query(query), prepared_keys, self.vector)  # (..., target, source)
 
-    def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
+    def steps(self, prepared_keys: Tensor, time: int) -> Callable[[Tensor], Tensor]:
         product = StepProduct(
-            prepared.new_zeros(()).expand(len(prepared), time, self.query_width), self.query.weight
+            prepared_keys.new_zeros(()).expand(len(prepared_keys), time, self.query_width), self.query.weight
         )
-        return lambda query: energies(product(query)[:, None], prepared, self.vector)[:, 0]
+        return lambda query: energies(product(query)[:, None], prepared_keys, self.vector)[:, 0]
 
 
 @SCORES.register("additive_joint")
@@ -190,12 +190,12 @@ class JointAdditiveScore(AttentionScore):
         nn.init.xavier_uniform_(self.weight.weight)
         nn.init.normal_(self.vector, std=query_width**-0.5)
 
-    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        target, source = query.shape[-2], prepared.shape[-2]
-        keys = prepared.unsqueeze(-3).expand(*prepared.shape[:-2], target, -1, -1)
+    def forward(self, query: Tensor, prepared_keys: Tensor) -> Tensor:
+        target, source = query.shape[-2], prepared_keys.shape[-2]
+        keys = prepared_keys.unsqueeze(-3).expand(*prepared_keys.shape[:-2], target, -1, -1)
         queries = query.unsqueeze(-2).expand(*query.shape[:-2], target, source, -1)
-        joined = torch.cat([keys, queries], dim=-1)  # (..., target, source, key + query width)
-        return torch.matmul(torch.tanh(self.weight(joined)), self.vector)  # (..., target, source)
+        keys_and_queries = torch.cat([keys, queries], dim=-1)  # (..., target, source, key + query width)
+        return torch.matmul(torch.tanh(self.weight(keys_and_queries)), self.vector)  # (..., target, source)
 
 
 @SCORES.register("concat")
@@ -215,9 +215,11 @@ class ConcatScore(AttentionScore):
     def prepare(self, keys: Tensor) -> Tensor:
         return nn.functional.linear(keys, self.weight[:, self.query_width :])  # (..., source, hidden)
 
-    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        projected = nn.functional.linear(query, self.weight[:, : self.query_width])  # (..., target, hidden)
-        return energies(projected, prepared, self.vector)  # (..., target, source)
+    def forward(self, query: Tensor, prepared_keys: Tensor) -> Tensor:
+        projected_query = nn.functional.linear(
+            query, self.weight[:, : self.query_width]
+        )  # (..., target, hidden)
+        return energies(projected_query, prepared_keys, self.vector)  # (..., target, source)
 
 
 @SCORES.register("location")
@@ -230,8 +232,8 @@ class LocationScore(AttentionScore):
         super().__init__(query_width, key_width, positions)
         self.weight = nn.Linear(query_width, positions, bias=False)  # W_a
 
-    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
-        source = prepared.shape[-2]
+    def forward(self, query: Tensor, prepared_keys: Tensor) -> Tensor:
+        source = prepared_keys.shape[-2]
         if source > self.positions:
             raise TextTooLongError(
                 f"a source has {source} tokens, but the location score has only {self.positions} positions; "
@@ -240,7 +242,7 @@ class LocationScore(AttentionScore):
         return nn.functional.linear(query, self.weight.weight[:source])  # (..., target, source)
 
 
-def _make_key_product(prepared: Tensor, time: int) -> StepProduct:
+def _make_key_product(prepared_keys: Tensor, time: int) -> StepProduct:
     """Return a function for the products ``sᵀ h`` of successive queries with keys (rows, source, width)."""
-    rows, source, _ = prepared.shape
-    return StepProduct(prepared.new_zeros(()).expand(rows, time, source), prepared)
+    rows, source, _ = prepared_keys.shape
+    return StepProduct(prepared_keys.new_zeros(()).expand(rows, time, source), prepared_keys)

@@ -40,13 +40,16 @@ class Ssru(nn.Module):
             x: (rows, new, width) vectors at the new positions.
             past: state after the earlier positions; None if there are none: ``c_0 = 0``.
         """
-        gates, new = at_least_float32(self.forget(x)), at_least_float32(self.input(x))  # (rows, new, width)
-        start = new.new_zeros(x.shape[0], x.shape[2]) if past is None else past.cells
-        cells = scan(gates, new, start)
+        gates, new_values = (
+            at_least_float32(self.forget(x)),
+            at_least_float32(self.input(x)),
+        )  # (rows, new, width)
+        start = new_values.new_zeros(x.shape[0], x.shape[2]) if past is None else past.cells
+        cells = scan(gates, new_values, start)
         return torch.relu(cells).to(x.dtype), SsruState(cells[:, -1])
 
 
-def scan(gates: Tensor, new: Tensor, start: Tensor) -> Tensor:
+def scan(gates: Tensor, new_values: Tensor, start: Tensor) -> Tensor:
     """Return ``c_t = f_t ⊙ c_{t-1} + (1 - f_t) ⊙ v_t`` with ``f_t = σ(a_t)`` for all t: (rows, time, width).
 
     Autograd would store a tensor for each operation of each step. The hand-written backward pass, like the
@@ -54,34 +57,36 @@ def scan(gates: Tensor, new: Tensor, start: Tensor) -> Tensor:
 
     Args:
         gates: a, (rows, time, width).
-        new: v, (rows, time, width).
+        new_values: v, (rows, time, width).
         start: c before the first step, (rows, width).
     """
-    return cast(Tensor, _Scan.apply(gates, new, start))  # type: ignore[no-untyped-call]
+    return cast(Tensor, _Scan.apply(gates, new_values, start))  # type: ignore[no-untyped-call]
 
 
 class _Scan(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, gates: Tensor, new: Tensor, start: Tensor) -> Tensor:
+    def forward(ctx: Any, gates: Tensor, new_values: Tensor, start: Tensor) -> Tensor:
         forget = torch.sigmoid(gates)
-        cells = torch.empty_like(new)
-        previous = start
-        for position in range(new.shape[1]):
+        cells = torch.empty_like(new_values)
+        previous_cell = start
+        for position in range(new_values.shape[1]):
             cell = cells[:, position]
-            torch.lerp(new[:, position], previous, forget[:, position], out=cell)
-            previous = cell
-        ctx.save_for_backward(forget, new, start, cells)
+            torch.lerp(new_values[:, position], previous_cell, forget[:, position], out=cell)
+            previous_cell = cell
+        ctx.save_for_backward(forget, new_values, start, cells)
         return cells
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        forget, new, start, cells = ctx.saved_tensors
+        forget, new_values, start, cells = ctx.saved_tensors
         # d_t = g_t + f_{t+1} ⊙ d_{t+1}: the gradient of c_t, directly and through all later cells.
         grad_cells = grad.clone(memory_format=torch.contiguous_format)
         for position in range(grad.shape[1] - 2, -1, -1):
             grad_cells[:, position].addcmul_(forget[:, position + 1], grad_cells[:, position + 1])
-        previous = torch.cat([start[:, None], cells[:, :-1]], dim=1)  # c_{t-1}
+        previous_cells = torch.cat([start[:, None], cells[:, :-1]], dim=1)  # c_{t-1}
         grad_start = forget[:, 0] * grad_cells[:, 0]
-        grad_gates = torch.ops.aten.sigmoid_backward.default(previous.sub_(new).mul_(grad_cells), forget)
+        grad_gates = torch.ops.aten.sigmoid_backward.default(
+            previous_cells.sub_(new_values).mul_(grad_cells), forget
+        )
         return grad_gates, grad_cells.mul_(1.0 - forget), grad_start

@@ -35,14 +35,15 @@ class StreamAttention(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(
-        self, x: Tensor, past: KeysValues | None = None, recorded: list[Tensor] | None = None
+        self, x: Tensor, past: KeysValues | None = None, recorded_weights: list[Tensor] | None = None
     ) -> tuple[Tensor, KeysValues]:
         """Return the outputs at all positions, or at new positions after those of ``past``, and the cache.
 
         Args:
             x: (rows, streams, target, width), stream 0 first.
             past: keys and values of stream 0's earlier positions, (rows, heads, past, head width).
-            recorded: list to which the weights of stream 0 (rows, heads, target, source) are appended.
+            recorded_weights: list to which the weights of stream 0 (rows, heads, target, source) are
+                appended.
 
         Returns:
             outputs of the same shape as ``x``, and the cache extended with stream 0.
@@ -58,8 +59,8 @@ class StreamAttention(nn.Module):
         source = cache.keys.shape[2]
         scores = scores + self.bias(x, source)
         weights = masked_softmax(scores, stream_mask(streams, target, source, x.device)[:, None])
-        if recorded is not None:
-            recorded.append(weights[:, 0, ..., :-1])
+        if recorded_weights is not None:
+            recorded_weights.append(weights[:, 0, ..., :-1])
         weights = dropout(weights, self.dropout if self.training else 0.0)
         context = weights[..., :-1] @ cache.values[:, None] + weights[..., -1:] * values
         out: Tensor = self.output(context.transpose(2, 3).reshape(rows, streams, target, width))
@@ -97,7 +98,7 @@ def stream_mask(streams: int, target: int, source: int, device: torch.device | s
     queries = torch.arange(source - target, source, device=device)[:, None]
     masks = []
     for stream in range(streams):
-        visible = (keys <= queries - max(stream - 1, 0)) | (keys == 0) & (stream > 0)  # (target, source)
+        visible_keys = (keys <= queries - max(stream - 1, 0)) | (keys == 0) & (stream > 0)  # (target, source)
         own_position = torch.full((target, 1), stream > 0, device=device)
-        masks.append(torch.cat([visible, own_position], dim=-1))
+        masks.append(torch.cat([visible_keys, own_position], dim=-1))
     return torch.stack(masks)
