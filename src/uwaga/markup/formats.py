@@ -28,7 +28,7 @@ def text_format(text: str) -> Format:
 def read_fragment(
     text: str,
     format: Format,  # noqa: A002 (the name of the option)
-    ignored: frozenset[str] = frozenset(),
+    ignored_elements: frozenset[str] = frozenset(),
     outline: XmlOutline | None = None,
 ) -> Fragment:
     """Read a string in the given format; the module of the format is imported on demand.
@@ -37,21 +37,21 @@ def read_fragment(
         text: the string.
         format: its format; ``text`` has no markup, and ``message`` is a string of a user interface, which may
             have HTML tags and in which white space is significant.
-        ignored: for html and xml, names of elements that are never translated, in lower case.
+        ignored_elements: for html and xml, names of elements that are never translated, in lower case.
         outline: for xml, which elements separate texts; None if the string is a single text.
     """
     if format == "html":
         from uwaga.markup.html import read_html
 
-        return read_html(text, ignored)
+        return read_html(text, ignored_elements)
     if format == "message":
         from uwaga.markup.html import html_pieces
 
-        return Fragment(tuple(html_pieces(text, ignored, message=True)))
+        return Fragment(tuple(html_pieces(text, ignored_elements, message=True)))
     if format == "xml":
         from uwaga.markup.xml_text import read_xml
 
-        return read_xml(text, ignored, outline)
+        return read_xml(text, ignored_elements, outline)
     if format == "markdown":
         from uwaga.markup.markdown import read_markdown
 

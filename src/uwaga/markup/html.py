@@ -66,7 +66,7 @@ MESSAGE_TAG_START = re.compile(rf"{TAG_START.pattern[:-1]}|\d+(?=\s*/?>))")
 DECLARATION = re.compile(r"<[!?][^<>]*>")
 TAG_REST = re.compile(r"[^<>]*>?")
 UNQUOTED_CHARACTERS = re.compile(r"[^\"'<>]*")
-WHITE_SPACE = re.compile(r"[ \t\r\n\f]+")
+WHITESPACE = re.compile(r"[ \t\r\n\f]+")
 TAG_NAME = re.compile(r"</?\s*([^\s/>]*)")
 UNTRANSLATED_CLASS = re.compile(r"(?:^|\s)(?:notranslate|skiptranslate)(?:\s|$)")
 LONG_REFERENCE = re.compile(r"&#\d{1000,};?")
@@ -88,28 +88,28 @@ class Token(NamedTuple):
     inner: int
 
 
-def read_html(text: str, ignored: frozenset[str] = frozenset()) -> Fragment:
+def read_html(text: str, ignored_elements: frozenset[str] = frozenset()) -> Fragment:
     """Read a string of HTML.
 
     Args:
         text: a fragment or a page.
-        ignored: names of further elements that are never translated, in lower case.
+        ignored_elements: names of further elements that are never translated, in lower case.
     """
-    return Fragment(tuple(html_pieces(text, ignored)))
+    return Fragment(tuple(html_pieces(text, ignored_elements)))
 
 
 def html_pieces(
-    text: str, ignored: frozenset[str] = frozenset(), *, message: bool = False
+    text: str, ignored_elements: frozenset[str] = frozenset(), *, message: bool = False
 ) -> Iterator[Piece]:
     """Yield the pieces of a page or fragment.
 
     Args:
         text: the page or fragment.
-        ignored: names of further elements that are never translated, in lower case.
+        ignored_elements: names of further elements that are never translated, in lower case.
         message: whether the text is a string of a user interface, in which unknown elements, such as ``<0>``,
             occur within sentences, and white space is significant.
     """
-    return _HtmlReader(text, ignored, message).pieces()
+    return _HtmlReader(text, ignored_elements, message).pieces()
 
 
 def unescape(raw: str) -> str:
@@ -122,9 +122,9 @@ def unescape(raw: str) -> str:
 class _HtmlReader:
     """A reader of the blocks of a page; it stores the parts and the start of the current block."""
 
-    def __init__(self, text: str, ignored: frozenset[str], message: bool) -> None:
+    def __init__(self, text: str, ignored_elements: frozenset[str], message: bool) -> None:
         self._text = text
-        self._ignored = ignored | UNTRANSLATED_INLINE | UNTRANSLATED_BLOCKS
+        self._ignored = ignored_elements | UNTRANSLATED_INLINE | UNTRANSLATED_BLOCKS
         self._message = message
         self._parts: list[str | Tag] = []
         self._raw_words: list[str] = []  # the words with their character references
@@ -209,7 +209,7 @@ class _HtmlReader:
                 match_tags(join_parts(self._parts)),
                 write,
                 self._attribute_pieces,
-                None if self._message else WHITE_SPACE,
+                None if self._message else WHITESPACE,
             )
         self._parts, self._raw_words, self._attribute_pieces = [], [], {}
 
@@ -226,17 +226,17 @@ def html_tokens(text: str, start: re.Pattern[str] = TAG_START, position: int = 0
         position: the start of the scan, outside tags.
     """
     finder = _Finder(text)
-    ends = _TagEnds(text, finder)
+    tag_ends = _TagEnds(text, finder)
     index = text.find("<", position)
     while index >= 0:
-        token = _token(text, index, start, finder, ends)
+        token = _token(text, index, start, finder, tag_ends)
         if token is not None:
             yield token
         index = text.find("<", index + 1 if token is None else token.end)
 
 
 def _token(
-    text: str, position: int, start_pattern: re.Pattern[str], finder: _Finder, ends: _TagEnds
+    text: str, position: int, start_pattern: re.Pattern[str], finder: _Finder, tag_ends: _TagEnds
 ) -> Token | None:
     if text.startswith("<!--", position):
         end = finder.find_end("-->", position + 2)
@@ -256,7 +256,7 @@ def _token(
         return (
             Token("close", name, position, end, end) if text[end - 1] == ">" else _other_token(position, end)
         )
-    end = ends.find(match.end())
+    end = tag_ends.find(match.end())
     if end is None:
         return _other_token(position, _tag_end(text, match.end() - 1))
     if name in VOID_ELEMENTS or text[end - 2] == "/":

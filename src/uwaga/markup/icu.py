@@ -44,26 +44,26 @@ class IcuMessage:
 
 def message_end(text: str, start: int) -> int | None:
     """Return the end of the message that begins at ``start``, or None if no message begins there."""
-    parsed = _parse_at(text, start)
-    return None if parsed is None else parsed[1]
+    parsed_message = _parse_at(text, start)
+    return None if parsed_message is None else parsed_message[1]
 
 
 def find_messages(text: str) -> Iterator[tuple[int, int, IcuMessage]]:
     """Yield the start, the end and the content of each message in a text."""
     position = broken_count = 0
     while (head := MESSAGE_HEAD.search(text, position)) and broken_count < MAX_BROKEN_MESSAGES:
-        parsed = _parse_at(text, head.start())
-        if parsed is None:
+        parsed_message = _parse_at(text, head.start())
+        if parsed_message is None:
             position, broken_count = head.start() + 1, broken_count + 1
         else:
-            yield head.start(), parsed[1], parsed[0]
-            position = parsed[1]
+            yield head.start(), parsed_message[1], parsed_message[0]
+            position = parsed_message[1]
 
 
 def parse_message(text: str) -> IcuMessage | None:
     """Parse a text that is a single message with branches; return None for any other text."""
-    parsed = _parse_at(text, 0)
-    return parsed[0] if parsed is not None and parsed[1] == len(text) else None
+    parsed_message = _parse_at(text, 0)
+    return parsed_message[0] if parsed_message is not None and parsed_message[1] == len(text) else None
 
 
 def _parse_at(text: str, start: int) -> tuple[IcuMessage, int] | None:

@@ -59,11 +59,11 @@ def written_text(inline: Sequence[str | Tag]) -> str:
     return "".join(part if isinstance(part, str) else part.raw for part in inline)
 
 
-def keep_tags_of(inline: Inline, original: Inline) -> Inline:
-    """Return ``inline`` with the tags that are not in ``original``, such as placeholders, turned
+def keep_tags_of(inline: Inline, original_inline: Inline) -> Inline:
+    """Return ``inline`` with the tags that are not in ``original_inline``, such as placeholders, turned
     into text.
     """
-    tags = {part for part in original if isinstance(part, Tag)}
+    tags = {part for part in original_inline if isinstance(part, Tag)}
     return join_parts(part.raw if isinstance(part, Tag) and part not in tags else part for part in inline)
 
 
@@ -105,11 +105,13 @@ def cut_inline(inline: Inline, positions: Sequence[int]) -> list[Inline] | None:
         the parts; None if a cut would be inside an untranslated element or between the tags of a pair.
     """
     parts: list[list[str | Tag]] = [[]]
-    end, remaining = 0, list(reversed(positions))
+    end, remaining_positions = 0, list(reversed(positions))
     for part in inline:
         start, end = end, end + len(part if isinstance(part, str) else part.text)
-        while remaining and (remaining[-1] < end or _begins_part(part, remaining[-1] - start)):
-            cut = remaining.pop() - start
+        while remaining_positions and (
+            remaining_positions[-1] < end or _begins_part(part, remaining_positions[-1] - start)
+        ):
+            cut = remaining_positions.pop() - start
             if isinstance(part, str):
                 parts[-1].append(part[:cut])
                 start, part = start + cut, part[cut:]
@@ -118,8 +120,8 @@ def cut_inline(inline: Inline, positions: Sequence[int]) -> list[Inline] | None:
             parts.append([])
         parts[-1].append(part)
     for inline_parts in parts:
-        ends = sum(isinstance(part, Tag) and part.kind in ("open", "close") for part in inline_parts)
-        if ends != 2 * len(match_pairs(inline_parts)):
+        paired_count = sum(isinstance(part, Tag) and part.kind in ("open", "close") for part in inline_parts)
+        if paired_count != 2 * len(match_pairs(inline_parts)):
             return None
     return [join_parts(inline_parts) for inline_parts in parts]
 

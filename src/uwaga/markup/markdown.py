@@ -223,8 +223,10 @@ def markdown_pieces(text: str) -> Iterator[Piece]:
 
 def _block_unit(parser: MarkdownParser, raw: str, block: TextBlock) -> Piece:
     inline = _inline(parser, block.content)
-    inner = {tag.raw: pieces for tag in inline if isinstance(tag, Tag) and (pieces := _tag_pieces(tag))}
-    return text_unit(raw, inline, lambda inline: write_block(parser, block, inline), inner)
+    inner_pieces = {
+        tag.raw: pieces for tag in inline if isinstance(tag, Tag) and (pieces := _tag_pieces(tag))
+    }
+    return text_unit(raw, inline, lambda inline: write_block(parser, block, inline), inner_pieces)
 
 
 def _tag_pieces(tag: Tag) -> list[Piece]:
@@ -277,17 +279,17 @@ def text_blocks(parser: MarkdownParser, text: str) -> Iterator[TextBlock]:
         TextBlock("title", low, high, text[low:high], end, 0) for low, high, end in dialects.titles
     ]
     dialect_blocks += [TextBlock("template", low, high, "", "", 0) for low, high in dialects.copied]
-    remaining = deque(sorted(dialect_blocks, key=lambda block: block.start))
+    remaining_blocks = deque(sorted(dialect_blocks, key=lambda block: block.start))
     position = 0
     for block in _commonmark_blocks(parser, "".join(dialects.lines), lines, starts):
-        while remaining and remaining[0].start < block.start:
-            dialect_block = remaining.popleft()
+        while remaining_blocks and remaining_blocks[0].start < block.start:
+            dialect_block = remaining_blocks.popleft()
             if dialect_block.start >= position:
                 yield dialect_block
                 position = dialect_block.end
         yield block
         position = max(position, block.end)
-    yield from (dialect_block for dialect_block in remaining if dialect_block.start >= position)
+    yield from (dialect_block for dialect_block in remaining_blocks if dialect_block.start >= position)
 
 
 def _commonmark_blocks(
@@ -306,9 +308,9 @@ def _commonmark_blocks(
         elif token.type in ("blockquote_open", "blockquote_close"):
             quote_depth += token.nesting
         elif token.type in ("html_block", "fence", "code_block") and token.map:
-            first, last = (min(number, len(lines)) for number in token.map)
-            yield _copied_block(token, max(position, starts[first]), starts[last], quote_depth > 0)
-            position = max(position, starts[last])
+            first_line, end_line = (min(line_number, len(lines)) for line_number in token.map)
+            yield _copied_block(token, max(position, starts[first_line]), starts[end_line], quote_depth > 0)
+            position = max(position, starts[end_line])
         elif token.type == "inline" and token.map and token.content:
             contents = token.content.split("\n")
             for number, part in _parts(contents) if kind == "paragraph" else [(0, contents)]:
@@ -354,37 +356,52 @@ def _definitions(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
     if marks[0] is not None or not any(marks):
         yield 0, lines
         return
-    first = 0
-    for number in range(1, len(lines) + 1):
-        mark = marks[first]
-        if mark is not None and number < len(lines) and marks[number] is None:
+    first_line = 0
+    for line_number in range(1, len(lines) + 1):
+        mark = marks[first_line]
+        if mark is not None and line_number < len(lines) and marks[line_number] is None:
             continue  # the definition continues
-        yield first, [lines[first][mark.end() :] if mark else lines[first], *lines[first + 1 : number]]
-        first = number
+        yield (
+            first_line,
+            [
+                lines[first_line][mark.end() :] if mark else lines[first_line],
+                *lines[first_line + 1 : line_number],
+            ],
+        )
+        first_line = line_number
 
 
 def _locate(
-    contents: Sequence[str], first: int, kind: BlockKind, lines: list[str], starts: list[int], position: int
+    contents: Sequence[str],
+    first_line: int,
+    kind: BlockKind,
+    lines: list[str],
+    starts: list[int],
+    position: int,
 ) -> TextBlock | None:
     """Return the block of a text with its position in the document; None if the position is uncertain."""
-    if first + len(contents) > len(lines):
+    if first_line + len(contents) > len(lines):
         return None
     spans: list[tuple[int, int]] = []
-    for number, content in enumerate(contents, start=first):
-        line = lines[number]
+    for line_number, content in enumerate(contents, start=first_line):
+        line = lines[line_number]
         if kind == "cell":
             content = content.replace("|", "\\|")  # a bar inside a cell is escaped in its line
-        offset = _find_in_line(line, content.strip(), kind, max(0, position - starts[number]))
+        offset = _find_in_line(line, content.strip(), kind, max(0, position - starts[line_number]))
         if offset is None:
             return None
-        spans.append((starts[number] + offset, starts[number] + offset + len(content.strip())))
+        spans.append((starts[line_number] + offset, starts[line_number] + offset + len(content.strip())))
     between = ""
     if len(spans) > 1:
         first_end, second_start = spans[0][1], spans[1][0]
-        line = lines[first]
-        tail = line[first_end - starts[first] :]
-        between = tail[len(tail.rstrip("\r\n")) :] + lines[first + 1][: second_start - starts[first + 1]]
-    width = max(len(lines[number].rstrip("\r\n")) for number in range(first, first + len(contents)))
+        line = lines[first_line]
+        tail = line[first_end - starts[first_line] :]
+        between = (
+            tail[len(tail.rstrip("\r\n")) :] + lines[first_line + 1][: second_start - starts[first_line + 1]]
+        )
+    width = max(
+        len(lines[line_index].rstrip("\r\n")) for line_index in range(first_line, first_line + len(contents))
+    )
     return TextBlock(
         kind, spans[0][0], spans[-1][1], "\n".join(contents), between, width if len(spans) > 1 else 0
     )
@@ -397,11 +414,11 @@ def _find_in_line(line: str, content: str, kind: BlockKind, position: int) -> in
     if kind == "cell":
         offset = line.find(content, position)
         return None if offset < 0 else offset
-    stripped = line.rstrip()
-    if kind == "heading" and not stripped.endswith(content):
-        stripped = stripped.rstrip("#").rstrip()
-    offset = len(stripped) - len(content)
-    return offset if offset >= 0 and stripped.endswith(content) and offset >= position else None
+    stripped_line = line.rstrip()
+    if kind == "heading" and not stripped_line.endswith(content):
+        stripped_line = stripped_line.rstrip("#").rstrip()
+    offset = len(stripped_line) - len(content)
+    return offset if offset >= 0 and stripped_line.endswith(content) and offset >= position else None
 
 
 SPECIAL_CHARACTER = re.compile(r"([\\`*_\[\]<>&~|$:])")
@@ -507,14 +524,14 @@ def write_block(parser: MarkdownParser, block: TextBlock, inline: Inline) -> str
 
 def _fill_lines(parts: Inline, block: TextBlock, is_escaped: bool) -> str:
     """Return a text wrapped to the width of the block's lines, or in one line if the block has one line."""
-    written = []
+    written_lines = []
     for part in parts:
         if isinstance(part, str):
             text = " ".join(part.split("\n"))
-            written.append(SPECIAL_CHARACTER.sub(r"\\\1", text) if is_escaped else text)
+            written_lines.append(SPECIAL_CHARACTER.sub(r"\\\1", text) if is_escaped else text)
         else:
-            written.append(part.raw.replace(" ", TAG_SPACE))
-    content = "".join(written)
+            written_lines.append(part.raw.replace(" ", TAG_SPACE))
+    content = "".join(written_lines)
     if not block.width:
         return content.replace("\\\n", "<br>").replace(TAG_SPACE, " ")
     width = max(block.width - len(block.between.lstrip("\r\n")), 20)
@@ -523,8 +540,8 @@ def _fill_lines(parts: Inline, block: TextBlock, is_escaped: bool) -> str:
 
 
 def _escape_leading(match: re.Match[str]) -> str:
-    space, marker, number, end = match.groups()
-    return f"{space}\\{marker}" if marker else f"{space}{number}\\{end}"
+    space, marker, list_number, end = match.groups()
+    return f"{space}\\{marker}" if marker else f"{space}{list_number}\\{end}"
 
 
 def _parses_as(parser: MarkdownParser, text: str, expected: Inline) -> bool:

@@ -66,9 +66,9 @@ def read_dialects(lines: Sequence[str]) -> DialectLines:
     fence = ""
     in_list = in_statement = follows_blank_line = False
     start = 0
-    for raw in lines:
-        line = raw.rstrip("\r\n")
-        end = raw[len(line) :]
+    for raw_line in lines:
+        line = raw_line.rstrip("\r\n")
+        end = raw_line[len(line) :]
         words = line.strip()
         indentation = len(line) - len(line.lstrip())
         while (
@@ -106,7 +106,7 @@ def read_dialects(lines: Sequence[str]) -> DialectLines:
                 in_list = False
         follows_blank_line = not words
         result.lines.append(end if is_hidden else dedented + end)
-        start += len(raw)
+        start += len(raw_line)
     return result
 
 

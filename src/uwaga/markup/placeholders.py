@@ -154,10 +154,12 @@ class Placeholders:
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """The regular expression of all placeholders; its group ``icu`` is the start of an ICU message."""
-        extra = [f"(?:{pattern})" for pattern in self.extra_patterns]
+        extra_patterns = [f"(?:{pattern})" for pattern in self.extra_patterns]
         syntaxes = [SYNTAXES[name] for name in self.syntaxes]
         return re.compile(
-            "|".join([*extra, f"(?P<icu>{ICU})", QUOTED_CODE.pattern, *ADDRESSES, *syntaxes, *VALUES])
+            "|".join(
+                [*extra_patterns, f"(?P<icu>{ICU})", QUOTED_CODE.pattern, *ADDRESSES, *syntaxes, *VALUES]
+            )
         )
 
     def split(self, text: str) -> Inline:

@@ -148,17 +148,17 @@ def order_marks(root: Node) -> list[tuple[int, int]]:
     Adjacent pairs share no words. They are ordered by their first and then by their last word, so that empty
     pairs before a word precede the pair around the word.
     """
-    ordered: list[tuple[int, int]] = []
+    ordered_spans: list[tuple[int, int]] = []
     stack: list[tuple[int, int] | Node] = [root]
     while stack:
         entry = stack.pop()
         if isinstance(entry, Node):
             if entry.opening >= 0:
-                ordered.append((entry.opening, entry.low))
+                ordered_spans.append((entry.opening, entry.low))
             if entry.is_pair and entry is not root:
                 stack.append((entry.closing, entry.high))
             children = sorted(entry.children, key=lambda child: (child.low, child.high, child.opening))
             stack += reversed(children)
         else:
-            ordered.append(entry)
-    return ordered
+            ordered_spans.append(entry)
+    return ordered_spans

@@ -74,12 +74,14 @@ def find_symbols(symbols: Iterable[Symbol], text: str) -> dict[str, list[Span]]:
 
 
 def _is_word(text: str, start: int, end: int) -> bool:
-    before, after = text[start - 1 : start], text[end : end + 1]
-    if _belongs_to_word(before) or _belongs_to_word(after):
+    character_before, character_after = text[start - 1 : start], text[end : end + 1]
+    if _belongs_to_word(character_before) or _belongs_to_word(character_after):
         return False
     if not text[start:end].isdigit():
         return True
-    return before not in (".", ",") and not (after in (".", ",") and text[end + 1 : end + 2].isdigit())
+    return character_before not in (".", ",") and not (
+        character_after in (".", ",") and text[end + 1 : end + 2].isdigit()
+    )
 
 
 def _belongs_to_word(character: str) -> bool:
@@ -110,11 +112,13 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
     used_words = {word for text in texts for word in WORD.findall(text)}
     symbols_by_kind = {True: list(COMMON_NUMBERS), False: list(COMMON_NAMES)}
     shift = 4 * (attempt // 2)
-    available = {kind: [*symbols[shift:], *symbols[:shift]] for kind, symbols in symbols_by_kind.items()}
+    available_symbols = {
+        kind: [*symbols[shift:], *symbols[:shift]] for kind, symbols in symbols_by_kind.items()
+    }
     choices: list[str | None] = []
     tag_texts = Counter(part.text for part in inline if isinstance(part, Tag))
-    plain = " ".join(part for part in inline if isinstance(part, str))
-    plain_words = {match.group() for match in CANDIDATE.finditer(plain)} if attempt == 0 else set[str]()
+    text = " ".join(part for part in inline if isinstance(part, str))
+    plain_words = {match.group() for match in CANDIDATE.finditer(text)} if attempt == 0 else set[str]()
     for part in inline:
         if is_kept(part):
             if is_sign(part.text):
@@ -124,10 +128,15 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
             if attempt == 0 and is_unique and is_quantity(part.text):
                 choices.append(part.text)
                 continue
-            preferred = available[is_number_like(part.text) != (attempt % 2 == 1)]
-            alternatives = available[is_number_like(part.text) == (attempt % 2 == 1)]
+            preferred_symbols = available_symbols[is_number_like(part.text) != (attempt % 2 == 1)]
+            alternatives = available_symbols[is_number_like(part.text) == (attempt % 2 == 1)]
             symbol = next(
-                (candidate for candidate in (*preferred, *alternatives) if candidate not in used_words), None
+                (
+                    candidate
+                    for candidate in (*preferred_symbols, *alternatives)
+                    if candidate not in used_words
+                ),
+                None,
             )
             if symbol is not None:
                 used_words.add(symbol)
@@ -143,25 +152,25 @@ def insert_symbols(inline: Inline, symbols: Sequence[str | None]) -> tuple[Inlin
         symbols: the symbol of each untranslated piece, or None for a piece that remains a tag.
     """
     parts: list[str | Tag] = []
-    inserted: list[Symbol] = []
-    remaining = iter(symbols)
-    touched_left = _find_touched(inline, last=True)
-    touched_right = _find_touched(inline[::-1], last=False)[::-1]
+    inserted_symbols: list[Symbol] = []
+    remaining_symbols = iter(symbols)
+    touched_left = _find_touched(inline, at_end=True)
+    touched_right = _find_touched(inline[::-1], at_end=False)[::-1]
     for part, left, right in zip(inline, touched_left, touched_right, strict=True):
-        symbol = next(remaining) if is_kept(part) else None
+        symbol = next(remaining_symbols) if is_kept(part) else None
         if symbol is None or isinstance(part, str):
             parts.append(part)
             continue
-        inserted.append(Symbol(symbol, part, left, right))
+        inserted_symbols.append(Symbol(symbol, part, left, right))
         needs_space = left and not (parts and isinstance(parts[-1], str) and parts[-1].endswith(" "))
         parts.append((" " if needs_space else "") + symbol + (" " if right else ""))
-    return join_parts(parts), tuple(inserted)
+    return join_parts(parts), tuple(inserted_symbols)
 
 
 def missing_symbols(symbols: Sequence[Symbol], translation: str) -> list[int]:
     """Return the indices of the symbols that do not occur in a translation exactly once."""
     spans = find_symbols(symbols, translation)
-    return [number for number, symbol in enumerate(symbols) if len(spans.get(symbol.text, ())) != 1]
+    return [index for index, symbol in enumerate(symbols) if len(spans.get(symbol.text, ())) != 1]
 
 
 def replace_symbols(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
@@ -175,25 +184,25 @@ def replace_symbols(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
         return inline
     by_text = {symbol.text: symbol for symbol in symbols}
     parts: list[str | Tag] = []
-    for part, following in zip_longest(inline, inline[1:], fillvalue=""):
+    for part, next_part in zip_longest(inline, inline[1:], fillvalue=""):
         if isinstance(part, Tag):
             parts.append(part)
             continue
         position = 0
         for start, end in sorted(span for spans in find_symbols(symbols, part).values() for span in spans):
             symbol = by_text[part[start:end]]
-            before = part[position:start]
-            follows_word = before[-2:-1].isalnum() or (
-                before == " " and bool(parts) and isinstance(parts[-1], Tag)
+            text_before = part[position:start]
+            follows_word = text_before[-2:-1].isalnum() or (
+                text_before == " " and bool(parts) and isinstance(parts[-1], Tag)
             )
             if symbol.touches_left and follows_word:
-                before = before.rstrip(" ")
-            precedes_tag = part[end:] == " " and isinstance(following, Tag)
+                text_before = text_before.rstrip(" ")
+            precedes_tag = part[end:] == " " and isinstance(next_part, Tag)
             if symbol.touches_right and (
                 precedes_tag or (part[end : end + 1] == " " and part[end + 1 : end + 2].isalnum())
             ):
                 end += 1
-            parts += [before, symbol.tag]
+            parts += [text_before, symbol.tag]
             position = end
         parts.append(part[position:])
     return join_parts(parts)
@@ -213,23 +222,24 @@ def pair_with_symbols(source: Inline, target: Inline) -> tuple[Inline, Inline]:
         piece: len(piece_symbols) for piece, piece_symbols in symbols.items()
     }:
         return source, target
-    inserted, _ = insert_symbols(source, choice)
+    inline_with_symbols, _ = insert_symbols(source, choice)
     translated, _ = insert_symbols(target, [symbols[piece].pop(0) for piece in pieces])
-    return inserted, translated
+    return inline_with_symbols, translated
 
 
-def _find_touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
+def _find_touched(parts: Sequence[str | Tag], *, at_end: bool) -> list[bool]:
     """Return for each part whether a word or an untranslated piece is directly before it in the given order.
 
     Args:
         parts: the parts, in forward or reverse order.
-        last: whether the order is forward, so that the last character of a text is adjacent to the next part.
+        at_end: whether the order is forward, so that the last character of a text is adjacent to the
+            next part.
     """
     touching, is_touching = list[bool](), False
     for part in parts:
         touching.append(is_touching)
         if isinstance(part, str):
-            is_touching = _belongs_to_word(part[-1 if last else 0]) if part else is_touching
+            is_touching = _belongs_to_word(part[-1 if at_end else 0]) if part else is_touching
         elif part.kind == "kept":
             is_touching = True
         elif separates(part):
@@ -243,20 +253,20 @@ def restore_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[st
     The number of pieces stays the same, so that they can label attention: the untranslated text is divided
     among the pieces of its symbol.
     """
-    written, position = list(pieces), 0
+    restored_pieces, position = list(pieces), 0
     tags = {symbol.text: symbol.tag.raw for symbol in symbols}
     while position < len(pieces):
         end = position + _count_symbol_pieces(pieces[position : position + MAX_SYMBOL_PIECES], tags)
         if end > position:
             word = "".join(pieces[position:end])
             mark, core = word[: len(word) - len(word.lstrip(WORD_STARTS))], word.strip(SYMBOL_NEIGHBOURS)
-            raw = word[len(mark) :].replace(core, tags[core])
+            raw_word = word[len(mark) :].replace(core, tags[core])
             count = end - position
-            bounds = [len(raw) * number // count for number in range(count + 1)]
-            written[position:end] = [raw[first:last] for first, last in pairwise(bounds)]
-            written[position] = mark + written[position]
+            bounds = [len(raw_word) * index // count for index in range(count + 1)]
+            restored_pieces[position:end] = [raw_word[first:last] for first, last in pairwise(bounds)]
+            restored_pieces[position] = mark + restored_pieces[position]
         position = max(end, position + 1)
-    return tuple(written)
+    return tuple(restored_pieces)
 
 
 def _count_symbol_pieces(pieces: Sequence[str], tags: Mapping[str, str]) -> int:
@@ -274,7 +284,7 @@ def realign(
     source: tuple[str, str],
     target: tuple[str, str],
     symbols: Sequence[Symbol],
-    inserted: Sequence[str],
+    inserted_pieces: Sequence[str],
 ) -> WordAlignment | None:
     """Return the alignment of the final texts, or None if they do not match the texts with symbols.
 
@@ -283,12 +293,12 @@ def realign(
         source: the source with and without symbols.
         target: the translation with and without symbols.
         symbols: the symbols in both texts.
-        inserted: pieces that occur only in the final texts.
+        inserted_pieces: pieces that occur only in the final texts.
     """
     texts, symbol_words = [], list[dict[str, range]]()
     for (before, after), spans in ((source, alignment.source), (target, alignment.target)):
         symbol_spans = {text: text_spans[0] for text, text_spans in find_symbols(symbols, before).items()}
-        positions = _map_characters(before, after, symbols, symbol_spans, inserted)
+        positions = _map_characters(before, after, symbols, symbol_spans, inserted_pieces)
         if positions is None:
             return None
         words = word_spans(after)
@@ -308,14 +318,14 @@ def realign(
                 if (span := positions[start]) is not None
             }
         )
-    common = [text for text in symbol_words[0] if text in symbol_words[1]]
-    symbol_indices = [{word for text in common for word in ranges[text]} for ranges in symbol_words]
+    common_texts = [text for text in symbol_words[0] if text in symbol_words[1]]
+    symbol_indices = [{word for text in common_texts for word in ranges[text]} for ranges in symbol_words]
     (sources, source_words), (targets, target_words) = (
         (words, [[word for word in word_range if word not in excluded] for word_range in word_ranges])
         for (words, word_ranges), excluded in zip(texts, symbol_indices, strict=True)
     )
     links, probabilities = project_links(alignment, source_words, target_words)
-    for text in common:
+    for text in common_texts:
         pairs = list(zip(symbol_words[0][text], symbol_words[1][text], strict=False))
         links.update(pairs)
         probabilities += [(pair, 1.0) for pair in pairs] if alignment.likely else []
@@ -323,7 +333,7 @@ def realign(
 
 
 def move_words(
-    spans: Sequence[Span], source: tuple[str, str], symbols: Sequence[Symbol], inserted: Sequence[str]
+    spans: Sequence[Span], source: tuple[str, str], symbols: Sequence[Symbol], inserted_pieces: Sequence[str]
 ) -> tuple[Span, ...]:
     """Return the spans in the final source of words of the source with symbols; see :func:`realign`.
 
@@ -333,11 +343,11 @@ def move_words(
         return ()
     before, after = source
     symbol_spans = {text: text_spans[0] for text, text_spans in find_symbols(symbols, before).items()}
-    positions = _map_characters(before, after, symbols, symbol_spans, inserted)
+    positions = _map_characters(before, after, symbols, symbol_spans, inserted_pieces)
     if positions is None:
         return ()
-    moved = [[span for span in positions[start:end] if span is not None] for start, end in spans]
-    return tuple((parts[0][0], parts[-1][1]) for parts in moved) if all(moved) else ()
+    moved_spans = [[span for span in positions[start:end] if span is not None] for start, end in spans]
+    return tuple((parts[0][0], parts[-1][1]) for parts in moved_spans) if all(moved_spans) else ()
 
 
 def _map_characters(
@@ -345,7 +355,7 @@ def _map_characters(
     after: str,
     symbols: Sequence[Symbol],
     symbol_spans: Mapping[str, Span],
-    inserted: Sequence[str],
+    inserted_pieces: Sequence[str],
 ) -> list[Span | None] | None:
     """Return the span in ``after`` of each character of ``before``, or None for white space.
 
@@ -356,7 +366,7 @@ def _map_characters(
         for symbol in symbols
         if symbol.text in symbol_spans
     }
-    pieces, lengths = frozenset(inserted), sorted({len(piece) for piece in inserted if piece})
+    pieces, lengths = frozenset(inserted_pieces), sorted({len(piece) for piece in inserted_pieces if piece})
     positions: list[Span | None] = []
     i = j = 0
     while i < len(before):
@@ -366,10 +376,10 @@ def _map_characters(
             continue
         end, text = replacements.get(i, (i + 1, before[i]))
         while not after.startswith(text, j):
-            skipped = next((length for length in lengths if after[j : j + length] in pieces), 0)
-            if not skipped and not after[j : j + 1].isspace():
+            skipped_length = next((length for length in lengths if after[j : j + length] in pieces), 0)
+            if not skipped_length and not after[j : j + 1].isspace():
                 return None
-            j += skipped or 1
+            j += skipped_length or 1
         positions += [(j, j + len(text))] * (end - i)
         i, j = end, j + len(text)
     return positions

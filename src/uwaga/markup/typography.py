@@ -94,15 +94,15 @@ def apply_edits(inline: Inline, edits: Sequence[Edit]) -> Inline:
             beyond a tag without text, its text is put before the tag.
     """
     parts: list[str | Tag] = []
-    remaining, start, end = deque(edits), 0, 0
+    remaining_edits, start, end = deque(edits), 0, 0
     for part in inline:
         if isinstance(part, Tag):
             parts.append(part)
             start += len(part.text)
             continue
         position = max(0, end - start)
-        while remaining and remaining[0].start < start + len(part):
-            edit = remaining.popleft()
+        while remaining_edits and remaining_edits[0].start < start + len(part):
+            edit = remaining_edits.popleft()
             parts += [part[position : edit.start - start], edit.tag or edit.text]
             end = edit.end
             position = end - start
@@ -127,18 +127,18 @@ def enclose_quotations(inline: Inline, language: str) -> Inline:
     edits = list(_quotation_marks(DOUBLE_QUOTE, visible_text(inline), opening, closing))
     is_alternating = [edit.text for edit in edits] == [opening, closing] * (len(edits) // 2)
     kinds: tuple[TagKind, TagKind] = ("open", "close") if is_alternating else ("void", "void")
-    tags = [Tag(kinds[number % 2], edit.text) for number, edit in enumerate(edits)]
+    tags = [Tag(kinds[index % 2], edit.text) for index, edit in enumerate(edits)]
     return apply_edits(inline, [replace(edit, tag=tag) for edit, tag in zip(edits, tags, strict=True)])
 
 
 def inverse_edits(edits: Sequence[Edit], text: str) -> list[Edit]:
     """Return the replacements that undo ``edits`` in the edited text."""
-    shift, inverse = 0, []
+    shift, inverses = 0, []
     for edit in edits:
         start = edit.start + shift
-        inverse.append(Edit(start, start + len(edit.text), text[edit.start : edit.end]))
+        inverses.append(Edit(start, start + len(edit.text), text[edit.start : edit.end]))
         shift += len(edit.text) - (edit.end - edit.start)
-    return inverse
+    return inverses
 
 
 def move_spans(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
@@ -147,19 +147,21 @@ def move_spans(spans: Sequence[Span], edits: Sequence[Edit]) -> list[Span]:
     Text inserted between two words belongs to neither. Each word that a replacement covers receives the span
     of the replacement.
     """
-    remaining, shift = deque(edits), 0
+    remaining_edits, shift = deque(edits), 0
 
-    def position(old: int, is_start: bool) -> int:
+    def position(old_position: int, is_start: bool) -> int:
         nonlocal shift
-        while remaining:
-            edit = remaining[0]
-            if old < edit.start or (old == edit.start and not (is_start and edit.start == edit.end)):
+        while remaining_edits:
+            edit = remaining_edits[0]
+            if old_position < edit.start or (
+                old_position == edit.start and not (is_start and edit.start == edit.end)
+            ):
                 break
-            if old < edit.end:
+            if old_position < edit.end:
                 return edit.start + shift + (0 if is_start else len(edit.text))
             shift += len(edit.text) - (edit.end - edit.start)
-            remaining.popleft()
-        return old + shift
+            remaining_edits.popleft()
+        return old_position + shift
 
     return [(position(start, True), position(end, False)) for start, end in spans]
 
@@ -192,7 +194,7 @@ def insertions(inline: Inline, tags: Collection[int]) -> list[Edit]:
     return edits
 
 
-def ascii_edits(text: str, unknown: Callable[[str], Collection[str]]) -> list[Edit]:
+def ascii_edits(text: str, find_unknown: Callable[[str], Collection[str]]) -> list[Edit]:
     """Return the edits that replace unknown typographic marks by ASCII marks that are known.
 
     If a quotation mark is unknown, all marks of its kind are replaced. Spaces are added around a dash that
@@ -202,25 +204,27 @@ def ascii_edits(text: str, unknown: Callable[[str], Collection[str]]) -> list[Ed
 
     Args:
         text: the text.
-        unknown: returns the characters of a text that the model does not know.
+        find_unknown: returns the characters of a text that the model does not know.
     """
-    missing = set(unknown(text))
+    missing_characters = set(find_unknown(text))
     for kind in (DOUBLE_QUOTES, SINGLE_QUOTES):
-        if missing & set(kind):
-            missing |= set(kind)
+        if missing_characters & set(kind):
+            missing_characters |= set(kind)
     edits, end = [], 0
     for cluster in clusters(text):
         start, end = end, end + len(cluster)
         if len(cluster) > 1:
-            equivalent = _compose_cluster(cluster, missing, unknown)
+            equivalent = _compose_cluster(cluster, missing_characters, find_unknown)
         else:
-            equivalent = _ascii_equivalent(text, start) if cluster in missing else None
-        if equivalent is not None and not unknown(equivalent):
+            equivalent = _ascii_equivalent(text, start) if cluster in missing_characters else None
+        if equivalent is not None and not find_unknown(equivalent):
             edits.append(Edit(start, end, equivalent))
     if not edits:
         return []
     replaced = {text[edit.start : edit.end] for edit in edits}
-    kept_spans = list(_merge_spans(text, _pieces(text, missing.difference(replaced, OBJECT_REPLACEMENT))))
+    kept_spans = list(
+        _merge_spans(text, _pieces(text, missing_characters.difference(replaced, OBJECT_REPLACEMENT)))
+    )
     return [edit for edit in edits if not _is_within(edit, kept_spans)]
 
 
@@ -231,15 +235,15 @@ def _is_within(edit: Edit, spans: Sequence[Span]) -> bool:
 
 
 def _compose_cluster(
-    cluster: str, missing: Collection[str], unknown: Callable[[str], Collection[str]]
+    cluster: str, missing_characters: Collection[str], find_unknown: Callable[[str], Collection[str]]
 ) -> str | None:
     """Return the composed form of a letter with combining marks, or the letter without optional marks."""
-    composed = compose(cluster)
-    if composed != cluster and not unknown(composed):
-        return composed
-    if cluster not in missing or OPTIONAL_MARKS.match(cluster) is None:
+    composed_cluster = compose(cluster)
+    if composed_cluster != cluster and not find_unknown(composed_cluster):
+        return composed_cluster
+    if cluster not in missing_characters or OPTIONAL_MARKS.match(cluster) is None:
         return None
-    return "".join(character for character in cluster if not (is_mark(character) and unknown(character)))
+    return "".join(character for character in cluster if not (is_mark(character) and find_unknown(character)))
 
 
 def _ascii_equivalent(text: str, index: int) -> str | None:
@@ -281,8 +285,8 @@ def typographic_edits(source: str, target: str, language: str) -> list[Edit]:
         )
     dashes = [character for character in source if character in "–—―"]
     if dashes and SPACED_DASH.search(source) is None:
-        for number, match in enumerate(SPACED_DASH.finditer(target)):
-            edits.append(Edit(*match.span(), dashes[min(number, len(dashes) - 1)]))
+        for index, match in enumerate(SPACED_DASH.finditer(target)):
+            edits.append(Edit(*match.span(), dashes[min(index, len(dashes) - 1)]))
     if "…" in source and "..." not in source:
         edits += [Edit(*match.span(), "…") for match in ELLIPSIS.finditer(target)]
     if any(space in source for space in NO_BREAK_SPACES):
@@ -300,9 +304,9 @@ class _Gap(NamedTuple):
 
 def _gaps(text: str) -> Iterator[_Gap]:
     for left, right in pairwise(NON_SPACE_RUN.finditer(text)):
-        before, after = WORD.findall(left[0])[-1:], WORD.findall(right[0])[:1]
-        if before and after:
-            yield _Gap(before[0], (left.end(), right.start()), after[0])
+        word_before, word_after = WORD.findall(left[0])[-1:], WORD.findall(right[0])[:1]
+        if word_before and word_after:
+            yield _Gap(word_before[0], (left.end(), right.start()), word_after[0])
 
 
 def _no_break_spaces(source: str, target: str) -> Iterator[Edit]:
@@ -333,10 +337,13 @@ def _quotation_marks(pattern: re.Pattern[str], text: str, opening: str, closing:
     is_open = False
     for match in pattern.finditer(text):
         index = match.start()
-        before, after = text[index - 1 : index].strip(), text[index + 1 : index + 2].strip()
-        if before and not after:
+        character_before, character_after = (
+            text[index - 1 : index].strip(),
+            text[index + 1 : index + 2].strip(),
+        )
+        if character_before and not character_after:
             is_opening = False
-        elif after and not before:
+        elif character_after and not character_before:
             is_opening = True
         else:
             is_opening = not is_open
@@ -344,18 +351,18 @@ def _quotation_marks(pattern: re.Pattern[str], text: str, opening: str, closing:
         yield Edit(index, index + 1, opening if is_opening else closing)
 
 
-def mark_unknown_characters(text: str, unknown: Collection[str]) -> Inline:
+def mark_unknown_characters(text: str, unknown_characters: Collection[str]) -> Inline:
     """Return a text in which unknown characters are untranslated pieces.
 
     For a letter, a digit, a currency sign or an operator, the piece is the entire word or expression:
     ``£20``, ``C++``, ``3 × 4``, ``x²``. An emoji is a separate piece, with its joiners and skin tones. Pieces
     with only punctuation between them are joined: ``◕_◕``.
     """
-    if not unknown:
+    if not unknown_characters:
         return (text,) if text else ()
     parts: list[str | Tag] = []
     position = 0
-    for span in _merge_spans(text, _pieces(text, unknown)):
+    for span in _merge_spans(text, _pieces(text, unknown_characters)):
         start, end = _with_brackets(text, *span)
         piece = text[start:end]
         parts += [text[position:start], Tag("kept", piece, piece)]
@@ -363,9 +370,9 @@ def mark_unknown_characters(text: str, unknown: Collection[str]) -> Inline:
     return join_parts([*parts, text[position:]])
 
 
-def _pieces(text: str, unknown: Collection[str]) -> Iterator[Span]:
+def _pieces(text: str, unknown_characters: Collection[str]) -> Iterator[Span]:
     def is_unknown(cluster: str) -> bool:
-        return cluster in unknown or any(character in unknown for character in cluster)
+        return cluster in unknown_characters or any(character in unknown_characters for character in cluster)
 
     position = covered_end = 0
     for is_piece, group in groupby(clusters(text), is_unknown):
@@ -383,32 +390,32 @@ def _pieces(text: str, unknown: Collection[str]) -> Iterator[Span]:
 
 def _merge_spans(text: str, spans: Iterator[Span]) -> Iterator[Span]:
     """Yield the spans, joining spans that overlap or have only punctuation between them."""
-    current: Span | None = None
+    current_span: Span | None = None
     for start, end in spans:
-        if current is not None and not any(
-            character.isalnum() or character.isspace() for character in text[current[1] : start]
+        if current_span is not None and not any(
+            character.isalnum() or character.isspace() for character in text[current_span[1] : start]
         ):
-            current = (min(current[0], start), max(current[1], end))
+            current_span = (min(current_span[0], start), max(current_span[1], end))
             continue
-        if current is not None:
-            yield current
-        current = start, end
-    if current is not None:
-        yield current
+        if current_span is not None:
+            yield current_span
+        current_span = start, end
+    if current_span is not None:
+        yield current_span
 
 
 def _with_brackets(text: str, start: int, end: int) -> Span:
     """Return the span of a piece, extended to complete a pair of brackets or to include brackets around
     signs.
     """
-    piece, before, after = text[start:end], text[start - 1 : start], text[end : end + 1]
+    piece, character_before, character_after = text[start:end], text[start - 1 : start], text[end : end + 1]
     for opening, closing in BRACKETS:
-        unclosed = piece.count(opening) - piece.count(closing)
-        if unclosed < 0 and before == opening:
+        unclosed_count = piece.count(opening) - piece.count(closing)
+        if unclosed_count < 0 and character_before == opening:
             return start - 1, end
-        if unclosed > 0 and after == closing:
+        if unclosed_count > 0 and character_after == closing:
             return start, end + 1
-        if before == opening and after == closing and not any(map(str.isalnum, piece)):
+        if character_before == opening and character_after == closing and not any(map(str.isalnum, piece)):
             return start - 1, end + 1
     return start, end
 
@@ -435,16 +442,16 @@ def _with_operands(text: str, start: int, end: int) -> Span:
     Operands are numbers, or single letters if there is an operand on both sides: ``a < b`` and ``3 × n``, but
     not ``€ I``.
     """
-    first, last = start, end
+    word_start, word_end = start, end
     if not text[start].isalnum() and _is_space_at(text, start - 1):
-        first = _skip_word(text, start - 1, -1)
+        word_start = _skip_word(text, start - 1, -1)
     if not text[end - 1].isalnum() and _is_space_at(text, end):
-        last = _skip_word(text, end + 1, 1)
-    words = text[first : max(first, start - 1)], text[min(end + 1, last) : last]
+        word_end = _skip_word(text, end + 1, 1)
+    words = text[word_start : max(word_start, start - 1)], text[min(end + 1, word_end) : word_end]
     has_letters = all(word[:1].isdigit() or len(word.rstrip("¹²³")) == 1 for word in words)
     return (
-        first if words[0][:1].isdigit() or has_letters else start,
-        last if words[1][:1].isdigit() or has_letters else end,
+        word_start if words[0][:1].isdigit() or has_letters else start,
+        word_end if words[1][:1].isdigit() or has_letters else end,
     )
 
 

@@ -136,12 +136,12 @@ def write_unit(unit: Unit, inlines: Sequence[Inline]) -> str:
 
 def write_pieces(pieces: Iterable[Piece], inlines: Iterable[Inline]) -> Iterator[str]:
     """Yield the text of each piece; ``inlines`` are the translated texts of all units, in order."""
-    remaining = iter(inlines)
+    remaining_inlines = iter(inlines)
     for piece in pieces:
         if isinstance(piece, str):
             yield piece
         else:
-            yield write_unit(piece, [next(remaining) for _ in piece.inlines])
+            yield write_unit(piece, [next(remaining_inlines) for _ in piece.inlines])
 
 
 def pair_texts(source: Piece, translation: Piece) -> Iterator[tuple[Inline, Inline]]:
@@ -163,14 +163,14 @@ def trim(inline: Inline) -> tuple[str, Inline, str]:
     white space.
     """
     parts = list(inline)
-    before = after = ""
+    text_before = text_after = ""
     if parts and isinstance(parts[0], str):
-        stripped = parts[0].lstrip()
-        before, parts[0] = parts[0][: len(parts[0]) - len(stripped)], stripped
+        stripped_part = parts[0].lstrip()
+        text_before, parts[0] = parts[0][: len(parts[0]) - len(stripped_part)], stripped_part
     if parts and isinstance(parts[-1], str):
-        stripped = parts[-1].rstrip()
-        after, parts[-1] = parts[-1][len(stripped) :], stripped
-    return before, join_parts(parts), after
+        stripped_part = parts[-1].rstrip()
+        text_after, parts[-1] = parts[-1][len(stripped_part) :], stripped_part
+    return text_before, join_parts(parts), text_after
 
 
 def split_ends(inline: Inline) -> tuple[Inline, Inline, Inline]:
@@ -178,26 +178,26 @@ def split_ends(inline: Inline) -> tuple[Inline, Inline, Inline]:
 
     White space, void tags and pairs of tags around the complete text are split off.
     """
-    before: list[str | Tag] = []
-    after: list[str | Tag] = []
-    ends = match_pairs(inline)
+    leading_parts: list[str | Tag] = []
+    trailing_parts: list[str | Tag] = []
+    partners = match_pairs(inline)
     low, high = 0, len(inline)
     while low < high:
-        first, last = inline[low], inline[high - 1]
-        if _is_outside(first):
-            before.append(first)
+        first_part, last_part = inline[low], inline[high - 1]
+        if _is_outside(first_part):
+            leading_parts.append(first_part)
             low += 1
-        elif _is_outside(last):
-            after.append(last)
+        elif _is_outside(last_part):
+            trailing_parts.append(last_part)
             high -= 1
-        elif ends.get(low) == high - 1:
-            before.append(first)
-            after.append(last)
+        elif partners.get(low) == high - 1:
+            leading_parts.append(first_part)
+            trailing_parts.append(last_part)
             low, high = low + 1, high - 1
         else:
             break
     start, core, end = trim(inline[low:high])
-    return join_parts((*before, start)), core, join_parts((end, *reversed(after)))
+    return join_parts((*leading_parts, start)), core, join_parts((end, *reversed(trailing_parts)))
 
 
 def _is_outside(part: str | Tag) -> bool:
@@ -224,7 +224,7 @@ def text_unit(
     raw: str,
     inline: Inline,
     write: Callable[[Inline], str],
-    inner: Mapping[str, Sequence[Piece]] | None = None,
+    inner_pieces: Mapping[str, Sequence[Piece]] | None = None,
     collapse_pattern: re.Pattern[str] | None = None,
 ) -> Piece:
     r"""Return the unit of a text, or its raw text if it has no letters.
@@ -237,7 +237,7 @@ def text_unit(
         raw: the text as it appears in the document.
         inline: the text.
         write: returns an :data:`Inline` written in the document's format.
-        inner: the pieces of the tags that contain texts, such as the title of a link, by raw tag.
+        inner_pieces: the pieces of the tags that contain texts, such as the title of a link, by raw tag.
         collapse_pattern: matches white space that is replaced by one space inside a text.
     """
     layout, lines = _split_lines(inline)
@@ -247,25 +247,29 @@ def text_unit(
             tuple(collapse_pattern.sub(" ", part) if isinstance(part, str) else part for part in text)
             for text in texts
         ]
-    inner = inner or {}
-    units = [piece for pieces in inner.values() for piece in pieces if isinstance(piece, Unit)]
-    copied = (
-        tuple(untranslated_texts(piece for pieces in inner.values() for piece in pieces)) if inner else ()
+    inner_pieces = inner_pieces or {}
+    units = [piece for pieces in inner_pieces.values() for piece in pieces if isinstance(piece, Unit)]
+    copied_texts = (
+        tuple(untranslated_texts(piece for pieces in inner_pieces.values() for piece in pieces))
+        if inner_pieces
+        else ()
     )
     inlines = (*texts, *(text for unit in units for text in unit.inlines))
     if not inlines:
-        if copied:
-            return Untranslated(raw, copied[0].reason)
-        kept = " ".join(MARKUP.sub("", part.raw) for part in inline if is_kept(part))
-        return untranslated(raw, ONLY_UNTRANSLATED, kept)
+        if copied_texts:
+            return Untranslated(raw, copied_texts[0].reason)
+        kept_text = " ".join(MARKUP.sub("", part.raw) for part in inline if is_kept(part))
+        return untranslated(raw, ONLY_UNTRANSLATED, kept_text)
     textless_elements = [part.raw for part in inline if is_kept(part) and not part.text]  # such as drawings
     if textless_elements:
         pieces = (untranslated(part, ONLY_UNTRANSLATED, MARKUP.sub("", part)) for part in textless_elements)
-        copied += tuple(untranslated_texts(pieces))
+        copied_texts += tuple(untranslated_texts(pieces))
 
     def write_lines(translations: Sequence[Inline]) -> str:
         inner_translations = iter(translations[len(lines) :])
-        tags = {key: "".join(write_pieces(pieces, inner_translations)) for key, pieces in inner.items()}
+        tags = {
+            key: "".join(write_pieces(pieces, inner_translations)) for key, pieces in inner_pieces.items()
+        }
         parts = (
             part
             for slot in layout
@@ -278,7 +282,7 @@ def text_unit(
             )
         )
 
-    return Unit(inlines, write_lines, raw, copied)
+    return Unit(inlines, write_lines, raw, copied_texts)
 
 
 @dataclass(frozen=True)
@@ -299,12 +303,12 @@ class _Line:
         """Return the leading part, the line and the trailing part of the given parts of a text."""
         balanced = balance_tags(tuple(parts))
         start, inline, end = split_ends(balanced)
-        divided = {
-            part: original.kind
-            for part, original in zip(balanced, parts, strict=True)
-            if isinstance(part, Tag) and isinstance(original, Tag) and part.kind != original.kind
+        divided_tags = {
+            part: original_part.kind
+            for part, original_part in zip(balanced, parts, strict=True)
+            if isinstance(part, Tag) and isinstance(original_part, Tag) and part.kind != original_part.kind
         }
-        return start, cls(inline, divided), end
+        return start, cls(inline, divided_tags), end
 
     def nest(self, translation: Inline) -> Inline:
         """Return the translation with tags that nest properly together with the tags of the other lines.
@@ -337,7 +341,7 @@ def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[_Line]]:
     """
     layout: list[str | Tag | int] = []
     lines: list[_Line] = []
-    before, core, after = split_ends(inline)
+    leading_parts, core, trailing_parts = split_ends(inline)
     line_parts: list[str | Tag] = []
     cuts = _link_cuts(core)
     is_single = not cuts and not any(_is_break(part) for part in core)
@@ -354,7 +358,7 @@ def _split_lines(inline: Inline) -> tuple[list[str | Tag | int], list[_Line]]:
             layout += line_parts
         layout += [part] if part is not None and _is_break(part) else []
         line_parts = []
-    return [*before, *layout, *after], lines
+    return [*leading_parts, *layout, *trailing_parts], lines
 
 
 def _link_cuts(inline: Inline) -> set[int]:
@@ -408,8 +412,8 @@ def make_escape(raw: str, unescape: Callable[[str], str], extra: Mapping[str, st
 
     def escape(text: str) -> str:
         text = FORBIDDEN_CHARACTER.sub("", text)
-        escaped = text.translate(without_ampersand)
-        return escaped if unescape(escaped) == text else text.translate(table)
+        escaped_text = text.translate(without_ampersand)
+        return escaped_text if unescape(escaped_text) == text else text.translate(table)
 
     return escape
 

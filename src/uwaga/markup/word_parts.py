@@ -24,31 +24,35 @@ RAISED_TAG = re.compile(r"<(?:\w+:)?su[bp]\b|vertAlign|\sbaseline=")
 
 
 def divide_words(
-    stripped: StrippedText, translation: str, sources: Sequence[Span], targets: Sequence[Span], links: Links
+    stripped_text: StrippedText,
+    translation: str,
+    sources: Sequence[Span],
+    targets: Sequence[Span],
+    links: Links,
 ) -> tuple[Sequence[Span], Sequence[Span], Links]:
     """Return the words, divided at the tags inside them, and their links.
 
     Args:
-        stripped: the source and its tags.
+        stripped_text: the source and its tags.
         translation: the translation.
         sources: the words of the source.
         targets: the words of the translation.
         links: the links between them.
     """
-    cuts = _inner_positions(stripped, sources)
+    cuts = _inner_positions(stripped_text, sources)
     if not cuts:
         return sources, targets, links
-    divider = _Divider(stripped, translation, sources, targets, links)
+    divider = _Divider(stripped_text, translation, sources, targets, links)
     for word, positions in cuts.items():
         divider.divide(word, positions)
     return divider.result()
 
 
-def _inner_positions(stripped: StrippedText, sources: Sequence[Span]) -> dict[int, list[int]]:
+def _inner_positions(stripped_text: StrippedText, sources: Sequence[Span]) -> dict[int, list[int]]:
     """Return the positions of tags inside words, by the index of the word."""
     starts = [start for start, _ in sources]
     cuts: dict[int, list[int]] = {}
-    for mark in stripped.marks:
+    for mark in stripped_text.marks:
         word = bisect_right(starts, mark.position) - 1
         if word >= 0 and sources[word][0] < mark.position < sources[word][1]:
             positions = cuts.setdefault(word, [])
@@ -62,13 +66,13 @@ class _Divider:
 
     def __init__(
         self,
-        stripped: StrippedText,
+        stripped_text: StrippedText,
         translation: str,
         sources: Sequence[Span],
         targets: Sequence[Span],
         links: Links,
     ) -> None:
-        self._text, self._translation = stripped.text, translation
+        self._text, self._translation = stripped_text.text, translation
         self._sources, self._targets, self._links = sources, targets, links
         self._source_cuts: dict[int, list[int]] = {}
         self._target_cuts: dict[int, list[int]] = {}
@@ -83,14 +87,14 @@ class _Divider:
         self._raised_spans: dict[int, list[Span]] = {}  # spans of superscripts and subscripts, by word
         self._has_initial = False  # whether a pair of tags encloses only the first letter
         starts = [start for start, _ in sources]
-        for first, last in match_pairs([mark.tag for mark in stripped.marks]).items():
-            low, high = stripped.marks[first].position, stripped.marks[last].position
+        for opening, closing in match_pairs([mark.tag for mark in stripped_text.marks]).items():
+            low, high = stripped_text.marks[opening].position, stripped_text.marks[closing].position
             word = bisect_right(starts, low) - 1
             if word < 0 or not low < high <= sources[word][1] or (low, high) == sources[word]:
                 continue
             if (low, high) == (sources[0][0], sources[0][0] + 1):
                 self._has_initial = True
-            if RAISED_TAG.search(stripped.marks[first].tag.raw):
+            if RAISED_TAG.search(stripped_text.marks[opening].tag.raw):
                 self._raised_spans.setdefault(word, []).append((low, high))
 
     def divide(self, word: int, positions: Sequence[int]) -> None:
@@ -98,8 +102,8 @@ class _Divider:
         start, end = self._sources[word]
         for match in COMPOUND_PART.finditer(self._text[start:end]):
             low, high = start + match.start(), start + match.end()
-            inner = [position for position in positions if low < position < high]
-            if inner and self._divide_copy(word, low, high, inner):
+            inner_positions = [position for position in positions if low < position < high]
+            if inner_positions and self._divide_copy(word, low, high, inner_positions):
                 return
         if word == 0 and self._has_initial and self._divide_initial(word):
             return
@@ -110,7 +114,7 @@ class _Divider:
                 part for part in (start, *positions) if any(low <= part < high for low, high in raised_spans)
             }
 
-    def _divide_copy(self, word: int, low: int, high: int, inner: Sequence[int]) -> bool:
+    def _divide_copy(self, word: int, low: int, high: int, inner_positions: Sequence[int]) -> bool:
         copies = self._copies.get(self._text[low:high].lower())
         if not copies:
             return False
@@ -119,7 +123,7 @@ class _Divider:
         if target in self._target_cuts or last - first != high - low:
             return False
         offset = first - low
-        edges = [low, *inner, high]
+        edges = [low, *inner_positions, high]
         self._source_cuts[word] = edges
         self._target_cuts[target] = [edge + offset for edge in edges]
         self._counterparts |= {edge: edge + offset for edge in edges[:-1]}
@@ -159,8 +163,8 @@ class _Divider:
         """Return the parts of the source words, the parts of the target words, and their links."""
         sources, source_parts = _cut(self._sources, self._source_cuts)
         targets, target_parts = _cut(self._targets, self._target_cuts)
-        target_numbers = {start: number for number, (start, _) in enumerate(targets)}
-        used_numbers = {target_numbers[start] for start in self._counterparts.values()}
+        target_indices = {start: index for index, (start, _) in enumerate(targets)}
+        used_numbers = {target_indices[start] for start in self._counterparts.values()}
         links: list[dict[int, float]] = []
         for word, parts in enumerate(source_parts):
             free_links = {
@@ -171,7 +175,7 @@ class _Divider:
             }
             for start, _ in sources[parts.start : parts.stop]:
                 if start in self._counterparts:
-                    links.append({target_numbers[self._counterparts[start]]: 1.0})
+                    links.append({target_indices[self._counterparts[start]]: 1.0})
                 else:
                     links.append({} if start in self._unlinked else free_links)
         return sources, targets, tuple(links)
@@ -183,8 +187,8 @@ def _cut(spans: Sequence[Span], cuts: Mapping[int, Sequence[int]]) -> tuple[list
     """
     parts: list[Span] = []
     ranges: list[range] = []
-    for number, (start, end) in enumerate(spans):
-        first = len(parts)
-        parts += pairwise(sorted({start, *cuts.get(number, ()), end}))
-        ranges.append(range(first, len(parts)))
+    for index, (start, end) in enumerate(spans):
+        part_start = len(parts)
+        parts += pairwise(sorted({start, *cuts.get(index, ()), end}))
+        ranges.append(range(part_start, len(parts)))
     return parts, ranges

@@ -72,8 +72,10 @@ class LinkedWords:
             [target for target, probability in word_links.items() if probability >= LINK_THRESHOLD]
             for word_links in links
         ]
-        ends = _fill_forward([linked[-1] + 1 if linked else None for linked in certain_targets])
-        begins = _fill_forward([linked[0] if linked else None for linked in reversed(certain_targets)])[::-1]
+        ends = _fill_forward([targets[-1] + 1 if targets else None for targets in certain_targets])
+        begins = _fill_forward([targets[0] if targets else None for targets in reversed(certain_targets)])[
+            ::-1
+        ]
         return cls(spans, [start for start, _ in spans], links, partners, *sums, ends, begins)
 
     def inside(self, start: int, end: int) -> range:
@@ -87,10 +89,10 @@ class LinkedWords:
 
 def _fill_forward(values: Iterable[int | None]) -> list[int | None]:
     """Return the values with each None replaced by the preceding value."""
-    filled_values, last = list[int | None](), None
+    filled_values, last_value = list[int | None](), None
     for value in values:
-        last = last if value is None else value
-        filled_values.append(last)
+        last_value = last_value if value is None else value
+        filled_values.append(last_value)
     return filled_values
 
 
@@ -113,16 +115,18 @@ def _link_probability(
         source_words: the selected source words; None for all.
         invert: whether to select all words except ``source_words`` instead.
     """
-    selected = [
+    selected_probabilities = [
         probability
         for word, probability in partners
         if source_words is None or (word in source_words) is not invert
     ]
     certain_count = sum(probability >= 1.0 for _, probability in partners)
-    unlinked = 1.0 - sum(probability >= 1.0 for probability in selected) / max(certain_count, 1)
-    for probability in selected:
-        unlinked *= 1.0 if probability >= 1.0 else 1.0 - probability
-    return 1.0 - unlinked
+    unlinked_probability = 1.0 - sum(probability >= 1.0 for probability in selected_probabilities) / max(
+        certain_count, 1
+    )
+    for probability in selected_probabilities:
+        unlinked_probability *= 1.0 if probability >= 1.0 else 1.0 - probability
+    return 1.0 - unlinked_probability
 
 
 def choose_ranges(root: Node, marks: Sequence[Mark], words: LinkedWords) -> None:
@@ -217,10 +221,10 @@ def _choose_pairs(
         if gains:
             candidates.append((_best_run(gains, words, pair_ranges)[0], child, gains))
     for _, child, gains in sorted(candidates, key=lambda candidate: (-candidate[0], candidate[1].opening)):
-        free = {word: gain for word, gain in gains.items() if not pair_ranges.contains(word)}
-        if not free:
+        free_gains = {word: gain for word, gain in gains.items() if not pair_ranges.contains(word)}
+        if not free_gains:
             continue
-        _, child.low, child.high = _best_run(free, words, pair_ranges)
+        _, child.low, child.high = _best_run(free_gains, words, pair_ranges)
         _extend_to_ends(child, parent, child_words[child.opening], parent_words, words, pair_ranges)
         pair_ranges.add(child)
     return pair_ranges
@@ -244,7 +248,7 @@ def _best_run(
     gains: dict[int, float], words: LinkedWords, pair_ranges: _PairRanges
 ) -> tuple[float, int, int]:
     """Return the gain, start and end of the sequence of words with the highest gain, the longest in a tie."""
-    best = (float("-inf"), 0, 0)
+    best_run = (float("-inf"), 0, 0)
     run = (0.0, -1, -1)
     gap = -1
     for word, gain in gains.items():
@@ -254,9 +258,9 @@ def _best_run(
         )
         run = (extended_gain + gain, run[1], word + 1) if extended_gain >= 0 else (gain, word, word + 1)
         gap = word_gap
-        if run[0] > best[0] or (run[0] == best[0] and run[2] - run[1] > best[2] - best[1]):
-            best = run
-    return best
+        if run[0] > best_run[0] or (run[0] == best_run[0] and run[2] - run[1] > best_run[2] - best_run[1]):
+            best_run = run
+    return best_run
 
 
 def _extend_to_ends(
@@ -312,18 +316,18 @@ def _position_between_words(offset: int, words: LinkedWords, parent: Node) -> in
     the translation of that word.
     """
     spans, starts = words.spans, words.starts
-    after = bisect_left(starts, offset)  # the first word after the tag
-    before = after - 1
-    ends = words.ends[before] if before >= 0 else None
-    begins = words.begins[after] if after < len(spans) else None
-    neighbours = [position for position in (ends, begins) if position is not None]
-    if before < 0 or not neighbours:
-        return parent.low if before < 0 else parent.high
-    if after >= len(spans):
+    next_word = bisect_left(starts, offset)  # the first word after the tag
+    previous_word = next_word - 1
+    preceding_end = words.ends[previous_word] if previous_word >= 0 else None
+    following_start = words.begins[next_word] if next_word < len(spans) else None
+    neighbours = [position for position in (preceding_end, following_start) if position is not None]
+    if previous_word < 0 or not neighbours:
+        return parent.low if previous_word < 0 else parent.high
+    if next_word >= len(spans):
         return parent.high
     limited_positions = [min(max(position, parent.low), parent.high) for position in neighbours]
     if len(limited_positions) == 2 and limited_positions[0] != limited_positions[1]:
-        touches_previous = spans[before][1] == offset
-        touches_next = spans[after][0] == offset
+        touches_previous = spans[previous_word][1] == offset
+        touches_next = spans[next_word][0] == offset
         return limited_positions[0] if touches_previous or not touches_next else limited_positions[1]
     return limited_positions[0]

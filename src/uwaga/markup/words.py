@@ -31,10 +31,10 @@ def overlapping(spans: Sequence[Span], starts: Sequence[int], start: int, end: i
         start: the start of the given span.
         end: the end of the given span.
     """
-    first = max(bisect_right(starts, start) - 1, 0)
-    if first < len(spans) and spans[first][1] <= start:
-        first += 1
-    return range(first, max(first, bisect_left(starts, end)))
+    index = max(bisect_right(starts, start) - 1, 0)
+    if index < len(spans) and spans[index][1] <= start:
+        index += 1
+    return range(index, max(index, bisect_left(starts, end)))
 
 
 def word_links(
@@ -61,10 +61,10 @@ def word_links(
     """
     links: list[dict[int, float]] = [{} for _ in sources]
     if alignment is not None:
-        projected = project(alignment.source, sources), project(alignment.target, targets)
+        projected_words = project(alignment.source, sources), project(alignment.target, targets)
         for (i, j), probability in alignment.link_probabilities.items():
-            for word in projected[0][i]:
-                for partner in projected[1][j]:
+            for word in projected_words[0][i]:
+                for partner in projected_words[1][j]:
                     links[word][partner] = max(probability, links[word].get(partner, 0.0))
     texts = [source[slice(*span)] for span in sources], [target[slice(*span)] for span in targets]
     _link_pairs(pairs, *texts, links)
@@ -115,10 +115,10 @@ def _link_pairs(
         for target in list(word_links):
             if target not in part and (part or target in paired_targets):
                 del word_links[target]
-    linked = {target for word in partners for target in _certain_targets(links[word])}
+    linked_targets = {target for word in partners for target in _certain_targets(links[word])}
     for word, part in partners.items():
         is_linked = bool(_certain_targets(links[word]))
-        links[word].update((target, 1.0) for target in part if not (is_linked and target in linked))
+        links[word].update((target, 1.0) for target in part if not (is_linked and target in linked_targets))
 
 
 def _certain_targets(word_links: Mapping[int, float]) -> list[int]:
@@ -131,8 +131,8 @@ class _WordIndex:
     def __init__(self, words: Sequence[str]) -> None:
         self._words = [word.casefold() for word in words]
         self._positions: dict[str, list[int]] = {}
-        for number, word in enumerate(self._words):
-            self._positions.setdefault(word, []).append(number)
+        for index, word in enumerate(self._words):
+            self._positions.setdefault(word, []).append(index)
 
     def find(self, text: str) -> list[range]:
         """Return the ranges of words at which the words of ``text`` occur in sequence, without overlaps."""
@@ -163,19 +163,22 @@ def project_links(
         target_words: for each target word of the alignment, the indices of the words that replace it.
     """
     links = {
-        (i, j) for first, second in alignment.links for i in source_words[first] for j in target_words[second]
+        (i, j)
+        for source_index, target_index in alignment.links
+        for i in source_words[source_index]
+        for j in target_words[target_index]
     }
     probabilities = [
         ((i, j), probability)
-        for first, second, probability in alignment.likely
-        for i in source_words[first]
-        for j in target_words[second]
+        for source_index, target_index, probability in alignment.likely
+        for i in source_words[source_index]
+        for j in target_words[target_index]
     ]
     return links, probabilities
 
 
 def _find_repeated(words: Sequence[str]) -> set[str]:
-    seen, repeated = set[str](), set[str]()
+    seen_words, repeated_words = set[str](), set[str]()
     for word in words:
-        (repeated if word in seen else seen).add(word)
-    return repeated
+        (repeated_words if word in seen_words else seen_words).add(word)
+    return repeated_words

@@ -61,8 +61,8 @@ class Element(NamedTuple):
 def attributes(tag: str) -> dict[str, str]:
     """Return the raw values of a tag's attributes by name; if a name is repeated, its first value is used."""
     values: dict[str, str] = {}
-    for name, double, single, unquoted in ATTRIBUTE.findall(tag):
-        values.setdefault(name, double or single or unquoted)
+    for name, double_quoted, single_quoted, unquoted in ATTRIBUTE.findall(tag):
+        values.setdefault(name, double_quoted or single_quoted or unquoted)
     return values
 
 
@@ -200,17 +200,17 @@ def find_child(text: str, parent: Element, *names: str) -> Element | None:
 def children(text: str, parent: Element) -> Iterator[Element]:
     """Yield the elements directly inside a parent, in order."""
     depth = 0
-    first: Token | None = None
+    first_token: Token | None = None
     for token in xml_tokens(text, parent.inner, parent.inner_end):
         if token.kind == "empty" and not depth:
             yield Element(token.name, token.start, token.end, token.end, token.end)
         elif token.kind == "open":
-            first = first if depth else token
+            first_token = first_token if depth else token
             depth += 1
         elif token.kind == "close":
             depth -= 1
-            if not depth and first is not None:
-                yield Element(first.name, first.start, first.end, token.start, token.end)
+            if not depth and first_token is not None:
+                yield Element(first_token.name, first_token.start, first_token.end, token.start, token.end)
 
 
 def xml_inline(text: str, start: int, end: int, treatment_of: Callable[[Token, str], Treatment]) -> Inline:
@@ -225,16 +225,16 @@ def xml_inline(text: str, start: int, end: int, treatment_of: Callable[[Token, s
     """
     check_tag_count(text.count("<", start, end) // 2)
     parts: list[str | Tag] = []
-    skipped: tuple[Token, str, int] | None = None
+    open_element: tuple[Token, str, int] | None = None
     for token in xml_tokens(text, start, end):
         raw = text[token.start : token.end]
-        if skipped is not None:
-            first, treatment, depth = skipped
-            if token.name == first.name and token.kind in ("open", "close"):
+        if open_element is not None:
+            first_token, treatment, depth = open_element
+            if token.name == first_token.name and token.kind in ("open", "close"):
                 depth += 1 if token.kind == "open" else -1
-            skipped = (first, treatment, depth) if depth else None
+            open_element = (first_token, treatment, depth) if depth else None
             if not depth:
-                parts.append(_element_tag(text[first.start : token.end], treatment))
+                parts.append(_element_tag(text[first_token.start : token.end], treatment))
         elif token.kind == "text":
             parts.append(unescape(raw))
         elif token.kind == "cdata":
@@ -248,7 +248,7 @@ def xml_inline(text: str, start: int, end: int, treatment_of: Callable[[Token, s
             elif treatment == "pair":
                 parts.append(Tag("open", raw))
             else:
-                skipped = (token, treatment, 1)
+                open_element = (token, treatment, 1)
         else:
             parts.append(Tag("void", raw))
     return join_parts(parts)
@@ -257,8 +257,8 @@ def xml_inline(text: str, start: int, end: int, treatment_of: Callable[[Token, s
 def _element_tag(raw: str, treatment: str) -> Tag:
     if treatment != "kept":
         return Tag("void", raw)
-    inner = raw[raw.find(">") + 1 : raw.rfind("<")] if not raw.endswith("/>") else ""
-    return Tag("kept", raw, "" if "<" in inner else unescape(inner))
+    inner_text = raw[raw.find(">") + 1 : raw.rfind("<")] if not raw.endswith("/>") else ""
+    return Tag("kept", raw, "" if "<" in inner_text else unescape(inner_text))
 
 
 def write_xml(inline: Inline) -> str:

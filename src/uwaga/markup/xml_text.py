@@ -98,27 +98,29 @@ class _Tree:
     text."""
 
 
-def read_xml(text: str, ignored: frozenset[str] = frozenset(), outline: XmlOutline | None = None) -> Fragment:
+def read_xml(
+    text: str, ignored_elements: frozenset[str] = frozenset(), outline: XmlOutline | None = None
+) -> Fragment:
     """Read a string of XML.
 
     Args:
         text: well-formed content of an element, or a complete document, which may declare the name of its
             document type.
-        ignored: names of further elements that are never translated, in lower case. Elements with an
+        ignored_elements: names of further elements that are never translated, in lower case. Elements with an
             attribute such as ``translate="no"`` and the code elements of XLIFF are never translated.
         outline: which elements separate texts; None if the string is a single text.
     """
     check_xml(text)
-    parts = list(_read_parts(text, ignored))
+    parts = list(_read_parts(text, ignored_elements))
     if outline is None:
         return Fragment(tuple(_pieces(parts, lines=True)))
     tree = _build_tree(parts)
     _mark_splitting(tree, outline)
     pieces: list[Piece] = []
     text_parts: list[_Part] = []
-    for part, number in zip(parts, tree.part_elements, strict=True):
+    for part, element_index in zip(parts, tree.part_elements, strict=True):
         is_tag = isinstance(part.content, Tag) and part.content.kind != "kept" and part.name
-        if is_tag and tree.elements[number].is_splitting:
+        if is_tag and tree.elements[element_index].is_splitting:
             pieces += [*_pieces(text_parts, outline.lines), part.raw]
             text_parts = []
         else:
@@ -134,9 +136,9 @@ class _Part(NamedTuple):
     name: str = ""
 
 
-def _read_parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
+def _read_parts(text: str, ignored_elements: frozenset[str]) -> Iterator[_Part]:
     """Yield the parts of a well-formed string."""
-    ignored |= CODE_ELEMENTS | RUBY_ANNOTATIONS
+    ignored_elements |= CODE_ELEMENTS | RUBY_ANNOTATIONS
     untranslated: tuple[int, str] | None = None
     depth = 0
     for token in xml_tokens(text):
@@ -157,7 +159,7 @@ def _read_parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
             yield _Part(raw, Tag("close", raw), token.name)
         elif token.kind != "open":
             yield _Part(raw, Tag("void", raw), token.name)
-        elif token.name.rsplit(":", 1)[-1].lower() in ignored or UNTRANSLATED_ATTRIBUTE.search(raw):
+        elif token.name.rsplit(":", 1)[-1].lower() in ignored_elements or UNTRANSLATED_ATTRIBUTE.search(raw):
             untranslated, depth = (token.start, token.name), 1
         else:
             yield _Part(raw, Tag("open", raw), token.name)
@@ -178,20 +180,20 @@ def _pieces(parts: Sequence[_Part], lines: bool) -> Iterator[Piece]:
 def _build_tree(parts: Sequence[_Part]) -> _Tree:
     tree, open_elements = _Tree(), [0]
     for part in parts:
-        number = open_elements[-1]
+        element_index = open_elements[-1]
         words = isinstance(part.content, str) and not part.content.isspace()
         if isinstance(part.content, Tag) and part.name and part.content.kind in ("open", "void"):
-            tree.elements.append(_Element(part.name, number))
-            number = len(tree.elements) - 1
+            tree.elements.append(_Element(part.name, element_index))
+            element_index = len(tree.elements) - 1
             if part.content.kind == "open":
-                open_elements.append(number)
+                open_elements.append(element_index)
         elif isinstance(part.content, Tag) and part.content.kind == "close":
             open_elements.pop()
         elif isinstance(part.content, Tag) and part.content.kind == "kept":
             words = bool(part.content.text) and not part.content.text.isspace()
         if words:
-            tree.elements[number].has_words = True
-        tree.part_elements.append(number)
+            tree.elements[element_index].has_words = True
+        tree.part_elements.append(element_index)
     return tree
 
 
