@@ -68,10 +68,10 @@ class LanguageIdentifier:
         """Return all languages with their probabilities, most likely first."""
         return [(base_language(label), float(score)) for label, score in self._identifier.rank(text)]
 
-    def is_other(self, text: str, language: str, confidence: float) -> bool:
+    def is_other_language(self, text: str, language: str, confidence: float) -> bool:
         """Return whether a text is in another language with a probability of at least ``confidence``."""
-        identified, probability = self.identify(text)
-        return identified != base_language(language) and probability >= confidence
+        identified_language, probability = self.identify(text)
+        return identified_language != base_language(language) and probability >= confidence
 
 
 AUTO = "auto"
@@ -132,15 +132,19 @@ def detect_language(
         raise DataError("the text contains no letters, so its language cannot be detected: specify it")
     ranking = _identifier().rank("\n".join(sample))
     target_code = None if target is None else base_language(target)
-    expected = {*map(base_language, candidates), *([target_code] if target_code else ())}
-    expected_ranking = [(language, probability) for language, probability in ranking if language in expected]
+    expected_languages = {*map(base_language, candidates), *([target_code] if target_code else ())}
+    expected_ranking = [
+        (language, probability) for language, probability in ranking if language in expected_languages
+    ]
     highest = ranking[0][1]
     if (
         not expected_ranking
         or expected_ranking[0][1] < MIN_EXPECTED_RATIO * highest
         or highest == ranking[-1][1]
     ):
-        is_undetermined = highest == ranking[-1][1] or (expected and highest < MIN_UNEXPECTED_PROBABILITY)
+        is_undetermined = highest == ranking[-1][1] or (
+            expected_languages and highest < MIN_UNEXPECTED_PROBABILITY
+        )
         return DetectedLanguage(UNDETERMINED, 0.0) if is_undetermined else DetectedLanguage(*ranking[0])
     total = sum(probability for _, probability in expected_ranking)
     if expected_ranking[0][0] == target_code and expected_ranking[0][1] < MIN_TARGET_PROBABILITY * total:

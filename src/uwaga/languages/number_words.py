@@ -413,7 +413,7 @@ def _numbers(text: str, vocabulary: _Vocabulary, pattern: re.Pattern[str]) -> It
     for match in pattern.finditer(text):
         parts = [values[part] for part in vocabulary.part.findall(match[0])]
         if language == "de":
-            parts = _in_order(parts)
+            parts = _sort_parts(parts)
         gap = "," if number is None else text[number.end : match.start()]
         is_joined = conjunction is not None and gap.replace("-", " ") == f" {conjunction} "
         if number is not None and not (
@@ -423,18 +423,18 @@ def _numbers(text: str, vocabulary: _Vocabulary, pattern: re.Pattern[str]) -> It
             yield number
             number = None
         for value in parts:
-            longer = None if number is None else _extended(number, value, language)
-            if longer is None:
+            longer_number = None if number is None else _extended(number, value, language)
+            if longer_number is None:
                 if number is not None:
                     yield number
-                longer = _extended(_Partial(match.start(), match.end()), value, language)
-            assert longer is not None
-            number = longer._replace(end=match.end())
+                longer_number = _extended(_Partial(match.start(), match.end()), value, language)
+            assert longer_number is not None
+            number = longer_number._replace(end=match.end())
     if number is not None:
         yield number
 
 
-def _in_order(parts: list[int]) -> list[int]:
+def _sort_parts(parts: list[int]) -> list[int]:
     """Return the values of the parts of a German word, with the tens before the ones: *ein-und-zwanzig*."""
     for index in range(1, len(parts) - 1):
         if parts[index] == 0 and parts[index - 1] < 10 and parts[index + 1] in range(20, 100):
@@ -458,9 +458,9 @@ def find_numbers(text: str, language: str) -> list[NumberWords]:
     for number in _numbers(lowered, vocabulary, vocabulary.number):
         span, value = (number.start, number.end), number.value
         if numbers and vocabulary.language == "en" and _is_year(lowered, numbers[-1], span[0], value):
-            last = numbers.pop()
-            span, parts = (last.span[0], span[1]), (last.value, value)
-            numbers.append(NumberWords(span, 100 * last.value + value, True, parts))
+            last_number = numbers.pop()
+            span, parts = (last_number.span[0], span[1]), (last_number.value, value)
+            numbers.append(NumberWords(span, 100 * last_number.value + value, True, parts))
         elif value > 1:
             is_bare = value in (100, *MULTIPLIERS) and lowered[slice(*span)] in vocabulary.values
             numbers.append(NumberWords(span, value, not is_bare))
@@ -480,9 +480,13 @@ def find_numbers(text: str, language: str) -> list[NumberWords]:
     ]
 
 
-def _is_year(text: str, first: NumberWords, start: int, value: int) -> bool:
+def _is_year(text: str, first_number: NumberWords, start: int, value: int) -> bool:
     """Return True if a number of two digits follows another one, as in *nineteen eighty-four*."""
-    return text[first.span[1] : start] in SEPARATORS and 10 <= first.value < 100 and 10 <= value < 100
+    return (
+        text[first_number.span[1] : start] in SEPARATORS
+        and 10 <= first_number.value < 100
+        and 10 <= value < 100
+    )
 
 
 def _is_factor(text: str, end: int, vocabulary: _Vocabulary) -> bool:

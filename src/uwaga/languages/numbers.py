@@ -154,10 +154,12 @@ def _spelled_out_powers(text: str) -> set[int]:
     """Return the powers of ten that a text's words such as "million" may mean, except words after digits."""
     powers = set[int]()
     for match in MAGNITUDE.finditer(text):
-        before = text[max(match.start() - 1, 0) : match.start()]
-        is_whole = not match[0][0].isalpha() or match[0] > LAST_SPACED_CHARACTER or not before.isalpha()
+        character_before = text[max(match.start() - 1, 0) : match.start()]
+        is_whole = (
+            not match[0][0].isalpha() or match[0] > LAST_SPACED_CHARACTER or not character_before.isalpha()
+        )
         group = match.lastindex or 0
-        if is_whole and not before.isdigit() and 0 < group <= len(POWERS) - SYMBOL_COUNT:
+        if is_whole and not character_before.isdigit() and 0 < group <= len(POWERS) - SYMBOL_COUNT:
             powers.update(POWERS[group - 1])
     return powers
 
@@ -213,21 +215,21 @@ def _missing_words(text: _Text, other: _Text) -> tuple[str, ...]:
     """Return the numbers in words of a text that the other text lacks."""
     if not has_number_words(other.language):
         return ()
-    missing = [number for number in text.words if number.is_certain and not _has(other.values, number)]
-    if not missing:
+    missing_numbers = [
+        number for number in text.words if number.is_certain and not _has(other.values, number)
+    ]
+    if not missing_numbers:
         return ()
     # What follows is rare.
     if bool(METRIC.search(text.text)) != bool(METRIC.search(other.text)):
         return ()
     texts = (text, other)
-    is_time = any(CLOCK.search(either.text) for either in texts)
-    has_fractions = any(
-        TIME.search(either.text) or has_fraction(either.text, either.language) for either in texts
-    )
+    is_time = any(CLOCK.search(text.text) for text in texts)
+    has_fractions = any(TIME.search(text.text) or has_fraction(text.text, text.language) for text in texts)
     copied = {other.text[slice(*number.span)] for number in find_numbers(other.text, text.language)}
     words = [
         text.text[slice(*number.span)]
-        for number in missing
+        for number in missing_numbers
         if not _has(other.possible_values, number, is_time)
         and not (has_fractions and max(number.parts or (number.value,)) < MAX_IN_TIME)
     ]
@@ -257,15 +259,15 @@ def _has(values: Set[Value], number: NumberWords, is_time: bool = False) -> bool
 def _readings(number: str, is_multiplied: bool) -> set[Value]:
     """Return the possible values of a number: as an integer, or with decimals after its last separator."""
     digits, separators = _ascii_digits(number), SEPARATOR.findall(number)
-    whole = _value(digits)
+    whole_value = _value(digits)
     if not separators:
-        return {whole}
+        return {whole_value}
     decimal = _value(digits, len(DIGITS.findall(number)[-1]))
     if len(separators) > 1:
-        return {whole} if separators[-1] in separators[:-1] else {decimal}
+        return {whole_value} if separators[-1] in separators[:-1] else {decimal}
     if THOUSANDS.fullmatch(number) is None or digits.startswith("0"):
         return {decimal}
-    return {whole, decimal} if is_multiplied else {whole}
+    return {whole_value, decimal} if is_multiplied else {whole_value}
 
 
 def _clock_values(number: str, half_day: str) -> set[Value]:
@@ -293,8 +295,10 @@ def _parts(number: str) -> frozenset[Value]:
 
 def _value(digits: str, decimals: int = 0) -> Value:
     """Return the value of a string of digits of which the last ``decimals`` follow the decimal point."""
-    significant = digits.rstrip("0")
-    return significant.lstrip("0"), len(digits) - len(significant) - decimals if significant else 0
+    significant_digits = digits.rstrip("0")
+    return significant_digits.lstrip("0"), len(digits) - len(
+        significant_digits
+    ) - decimals if significant_digits else 0
 
 
 def _ascii_digits(number: str) -> str:
@@ -305,6 +309,6 @@ def _ascii_digits(number: str) -> str:
 def _roman_value(numeral: str) -> int:
     values = [ROMAN_VALUES[letter] for letter in numeral]
     return sum(
-        -value if value < following else value
-        for value, following in zip(values, [*values[1:], 0], strict=True)
+        -value if value < next_value else value
+        for value, next_value in zip(values, [*values[1:], 0], strict=True)
     )
