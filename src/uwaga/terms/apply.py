@@ -29,7 +29,7 @@ MAX_ENDING_LETTERS = 2
 """Maximum number of letters of an inflectional ending, so that ``Autos`` matches ``Auto``."""
 UNSPACED_CONTEXT = "("
 """Text that is put before a term in order to encode the term without a preceding space."""
-WHITE_SPACE = re.compile(r"\s+")
+WHITESPACE = re.compile(r"\s+")
 
 _continuations: WeakKeyDictionary[Subwords, NDArray[np.bool_]] = WeakKeyDictionary()
 _spellable: WeakKeyDictionary[Glossary, WeakSet[Subwords]] = WeakKeyDictionary()
@@ -86,34 +86,36 @@ class SentenceTerms:
             tokens: tokens of the translation.
             text: text of the translation, in which terms are also found if they are tokenised differently.
         """
-        remaining = self.phrases.occurrences(tokens)
+        remaining_counts = self.phrases.occurrences(tokens)
 
         @cache
         def count_occurrences(form: str) -> int:
             return len(find_occurrences(form, text))
 
-        for number, phrase in enumerate(self.phrases.phrases):
-            if remaining[number] < phrase.times:
+        for index, phrase in enumerate(self.phrases.phrases):
+            if remaining_counts[index] < phrase.times:
                 forms_by_phrase = zip(self.forms, self.phrase_numbers, strict=True)
                 distinct_forms = {
                     form
                     for forms, phrase_number in forms_by_phrase
-                    if phrase_number == number
+                    if phrase_number == index
                     for form in forms
                 }
-                remaining[number] = max(remaining[number], sum(map(count_occurrences, distinct_forms)))
-            remaining[number] -= phrase.times - self.phrase_numbers.count(
-                number
+                remaining_counts[index] = max(
+                    remaining_counts[index], sum(map(count_occurrences, distinct_forms))
+                )
+            remaining_counts[index] -= phrase.times - self.phrase_numbers.count(
+                index
             )  # those nested in other phrases
         uses = []
         unreplaced, replaced = self.unreplaced_words(text), self.replaced or (None,) * len(self.matches)
-        for match, forms, number, word in zip(
+        for match, forms, index, word in zip(
             self.matches, self.forms, self.phrase_numbers, replaced, strict=True
         ):
-            applied = remaining[number] > 0 and word not in unreplaced
-            remaining[number] -= 1
+            is_applied = remaining_counts[index] > 0 and word not in unreplaced
+            remaining_counts[index] -= 1
             form = next(filter(count_occurrences, forms), forms[0])
-            uses.append(TermUse(match.term.source, form, applied))
+            uses.append(TermUse(match.term.source, form, is_applied))
         return uses
 
     def single_term(self, sentence: str) -> str | None:
@@ -173,9 +175,12 @@ class TermFinder:
                     spelling for form in allowed_forms for spelling in self._spellings(form, is_unspaced)
                 )
             )
-            number = numbers.setdefault(spellings, len(numbers))
-            times[number:] = [times[number] + 1 if number < len(times) else 1, *times[number + 1 :]]
-            phrase_numbers.append(number)
+            phrase_index = numbers.setdefault(spellings, len(numbers))
+            times[phrase_index:] = [
+                times[phrase_index] + 1 if phrase_index < len(times) else 1,
+                *times[phrase_index + 1 :],
+            ]
+            phrase_numbers.append(phrase_index)
             forms.append(allowed_forms)
         phrases = [
             Phrase(spellings, count, whole_word=True) for spellings, count in zip(numbers, times, strict=True)
@@ -243,7 +248,7 @@ def _check_spellable(glossary: Glossary, target: Subwords) -> None:
 def _allowed_forms(match: Match, sentence: str) -> tuple[str, ...]:
     """Return the allowed forms of a matched term, also capitalised if the match is capitalised."""
     if match.term.is_untranslated:
-        return (WHITE_SPACE.sub(" ", sentence[match.start : match.end]),)
+        return (WHITESPACE.sub(" ", sentence[match.start : match.end]),)
     forms = match.term.targets
     if match.capitalised:
         forms = (*forms, *(form[:1].upper() + form[1:] for form in forms))
@@ -260,12 +265,12 @@ def _count_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
     counted_phrases = []
     for phrase in phrases:
         single_phrase = Phrases([Phrase(phrase.alternatives, 1 << 16)])
-        nested = sum(
+        nested_count = sum(
             other.times * min(single_phrase.occurrences(tokens)[0] for tokens in other.alternatives)
             for other in phrases
             if other is not phrase
         )
-        counted_phrases.append(Phrase(phrase.alternatives, phrase.times + nested, phrase.whole_word))
+        counted_phrases.append(Phrase(phrase.alternatives, phrase.times + nested_count, phrase.whole_word))
     return counted_phrases
 
 
@@ -276,13 +281,16 @@ def find_occurrences(form: str, text: str) -> list[str]:
 
 def _occurrence_pattern(form: str) -> re.Pattern[str]:
     """Return a pattern that matches a form as whole words; at the start of a text, it may be capitalised."""
-    before, after = (r"(?<!\w)" if form[:1].isalnum() else ""), (r"(?!\w)" if form[-1:].isalnum() else "")
+    start_boundary, end_boundary = (
+        (r"(?<!\w)" if form[:1].isalnum() else ""),
+        (r"(?!\w)" if form[-1:].isalnum() else ""),
+    )
     words = form.split()
-    pattern = before + r"\s+".join(map(re.escape, words)) + after
+    pattern = start_boundary + r"\s+".join(map(re.escape, words)) + end_boundary
     if form[:1].islower():
-        first, *others = words
-        capitalised = [first[:1].upper() + first[1:], *others]
-        pattern += r"|\A\W*" + r"\s+".join(map(re.escape, capitalised)) + after
+        first_word, *others = words
+        capitalised = [first_word[:1].upper() + first_word[1:], *others]
+        pattern += r"|\A\W*" + r"\s+".join(map(re.escape, capitalised)) + end_boundary
     return re.compile(pattern)
 
 

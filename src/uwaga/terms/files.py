@@ -77,11 +77,11 @@ def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator
 
 def _tab_separated(path: Path) -> Iterator[Term]:
     lines_without_tab: list[int] = []
-    for number, line in enumerate(text_lines(path), start=1):
+    for line_number, line in enumerate(text_lines(path), start=1):
         if line.strip() and not line.startswith("#"):
             if "\t" not in line and " " in line.strip():
-                lines_without_tab.append(number)
-            yield from _parse_term(line.split("\t"), f"{path}, line {number}", number == 1)
+                lines_without_tab.append(line_number)
+            yield from _parse_term(line.split("\t"), f"{path}, line {line_number}", line_number == 1)
 
     if lines_without_tab:
         further_lines = f" and {len(lines_without_tab) - 1} further lines" if lines_without_tab[1:] else ""

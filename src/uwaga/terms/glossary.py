@@ -72,11 +72,15 @@ class Glossary:
         for term in terms:
             key = "".join(self._key(word) for word in WORD.findall(term.source))
             _check(term, key)
-            previous = terms_by_key.setdefault(key, term)
-            if not keep_first and previous is not term and set(previous.targets) != set(term.targets):
+            previous_term = terms_by_key.setdefault(key, term)
+            if (
+                not keep_first
+                and previous_term is not term
+                and set(previous_term.targets) != set(term.targets)
+            ):
                 raise DataError(
                     f"the glossary contradicts itself: {quoted(term.source)} is "
-                    f"{quoted(_join_forms(previous))} in {previous.location} and "
+                    f"{quoted(_join_forms(previous_term))} in {previous_term.location} and "
                     f"{quoted(_join_forms(term))} in {term.location}; remove one, or give both as forms of "
                     f"one term, separated by {SEPARATOR}"
                 )
@@ -143,36 +147,37 @@ class Glossary:
         keys = [self._key(text[start:end]) for start, end in spans]
         words = _Words(text, spans, "".join(keys), [0, *accumulate(map(len, keys))])
         # Only the longest term at each word is queued, as a text may contain very many nested terms.
-        longest = (self._longest_match(words, first, len(spans)) for first in range(len(spans)))
+        longest = (self._longest_match(words, start, len(spans)) for start in range(len(spans)))
         queue = [candidate for candidate in longest if candidate is not None]
         heapify(queue)
         occupied = bytearray(len(spans))
         matches = []
         while queue:
-            negated_size, first, term, capitalised = heappop(queue)
-            end = first - negated_size
-            unoccupied = occupied.find(1, first, end) - first  # words before the first occupied one
+            negated_size, start, term, capitalised = heappop(queue)
+            end = start - negated_size
+            unoccupied = occupied.find(1, start, end) - start  # words before the first occupied one
             if unoccupied < 0:
-                occupied[first:end] = b"\1" * (end - first)
-                matches.append(Match(term, spans[first][0], spans[end - 1][1], capitalised))
+                occupied[start:end] = b"\1" * (end - start)
+                matches.append(Match(term, spans[start][0], spans[end - 1][1], capitalised))
             elif (
-                unoccupied and (shorter := self._longest_match(words, first, first + unoccupied)) is not None
+                unoccupied
+                and (shorter_match := self._longest_match(words, start, start + unoccupied)) is not None
             ):
-                heappush(queue, shorter)
+                heappush(queue, shorter_match)
         return sorted(matches, key=lambda match: match.start)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the spans of the terms in a text, in characters."""
         return [(match.start, match.end) for match in self.find(text)]
 
-    def _longest_match(self, words: _Words, first: int, end: int) -> tuple[int, int, Term, bool] | None:
-        """Return the longest term that begins at word ``first`` and ends before word ``end``.
+    def _longest_match(self, words: _Words, start_index: int, end: int) -> tuple[int, int, Term, bool] | None:
+        """Return the longest term that begins at word ``start_index`` and ends before word ``end``.
 
-        The result is an item of the queue of :meth:`find`: the negated number of words, ``first``, the term,
-        and whether it is capitalised.
+        The result is an item of the queue of :meth:`find`: the negated number of words, ``start_index``, the
+        term, and whether it is capitalised.
         """
-        start = words.spans[first][0]
-        offset, limit = words.offsets[first], words.offsets[end]
+        start = words.spans[start_index][0]
+        offset, limit = words.offsets[start_index], words.offsets[end]
         keys = words.keys[offset : min(limit, offset + self._max_key_length)]
         index = self._index(keys)
         lower = keys[:1].lower() + keys[1:]
@@ -185,7 +190,7 @@ class Glossary:
             return None
         first_letter, longest = words.text[start], self._sorted_terms[index]
         capitalised = first_letter.isupper() and longest.source[:1] == first_letter.lower()
-        return -self._size(index), first, longest, capitalised
+        return -self._size(index), start_index, longest, capitalised
 
     def _index(self, keys: str) -> int:
         """Return the index of the longest term key that is a prefix of ``keys``, or -1 if there is none."""
@@ -203,12 +208,12 @@ class Glossary:
 
 def _longest_prefixes(keys: Sequence[str]) -> array[int]:
     """Return, for each sorted key, the index of the longest other key that is a prefix of it, or -1."""
-    prefixes, nested = array("i"), list[int]()
+    prefixes, open_keys = array("i"), list[int]()
     for index, key in enumerate(keys):
-        while nested and not key.startswith(keys[nested[-1]]):
-            nested.pop()
-        prefixes.append(nested[-1] if nested else -1)
-        nested.append(index)
+        while open_keys and not key.startswith(keys[open_keys[-1]]):
+            open_keys.pop()
+        prefixes.append(open_keys[-1] if open_keys else -1)
+        open_keys.append(index)
     return prefixes
 
 
