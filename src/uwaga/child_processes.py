@@ -27,12 +27,12 @@ def safe_import_path() -> Iterator[None]:
     multiprocessing, uvicorn and Ray build the commands themselves, so only the environment affects these
     processes.
     """
-    previous = os.environ.get(SAFE_PATH)
+    previous_value = os.environ.get(SAFE_PATH)
     os.environ[SAFE_PATH] = "1"
     try:
         yield
     finally:
-        if previous is None:
+        if previous_value is None:
             del os.environ[SAFE_PATH]
         else:
-            os.environ[SAFE_PATH] = previous
+            os.environ[SAFE_PATH] = previous_value

@@ -111,20 +111,20 @@ def test_lock_of_an_ended_process_is_stale() -> None:
     assert current.boot and current.born
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    assert is_stale(current, locked=True)  # the kernel's lock takes precedence over process ids
+    assert is_stale(current, is_locked=True)  # the kernel's lock takes precedence over process ids
     # Without locks in the file system, process ids and start times are compared.
-    assert not is_stale(current, locked=False)
-    assert is_stale(replace(current, pid=ended.pid), locked=False)
-    assert is_stale(replace(current, born="1"), locked=False)  # the process id was reused
-    assert is_stale(replace(current, boot="earlier"), locked=False)  # the host was rebooted
-    assert not is_stale(replace(current, host="elsewhere"), locked=False)
+    assert not is_stale(current, is_locked=False)
+    assert is_stale(replace(current, pid=ended.pid), is_locked=False)
+    assert is_stale(replace(current, born="1"), is_locked=False)  # the process id was reused
+    assert is_stale(replace(current, boot="earlier"), is_locked=False)  # the host was rebooted
+    assert not is_stale(replace(current, host="elsewhere"), is_locked=False)
     # Another container of this kernel: its host name differs, its lock does not.
-    assert is_stale(replace(current, host="elsewhere"), locked=True)
-    assert not is_stale(replace(current, host="elsewhere", boot="other"), locked=True)
+    assert is_stale(replace(current, host="elsewhere"), is_locked=True)
+    assert not is_stale(replace(current, host="elsewhere", boot="other"), is_locked=True)
     for locked in (True, False):  # systems without boot ids and start times
         assert not is_stale(replace(current, host="elsewhere", boot="", born=""), locked)
-    assert not is_stale(replace(current, boot="", born=""), locked=False)
-    assert is_stale(replace(current, pid=ended.pid, boot="", born=""), locked=False)
+    assert not is_stale(replace(current, boot="", born=""), is_locked=False)
+    assert is_stale(replace(current, pid=ended.pid, boot="", born=""), is_locked=False)
 
 
 def test_checkpoints_can_be_averaged_during_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

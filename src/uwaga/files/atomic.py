@@ -59,8 +59,8 @@ def replace_file(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
 def new_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for writing, like :func:`replace_file`; devices and pipes are written to directly."""
     try:
-        special = path.exists() and not path.is_file()
-        with path.open("wb") if special else replace_file(path) as file:
+        is_special = path.exists() and not path.is_file()
+        with path.open("wb") if is_special else replace_file(path) as file:
             yield file
     except OSError as error:
         if isinstance(error, BrokenPipeError) or error.filename not in (None, str(path)):
@@ -166,12 +166,12 @@ def new_folder(folder: Path, error: type[UwagaError] = ModelError) -> Iterator[P
 
 def remove_folder(folder: Path) -> None:
     """Remove a folder atomically, by renaming and then deleting it; a link is not followed."""
-    hidden = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}.part")
-    folder.rename(hidden)
-    if hidden.is_symlink():
-        hidden.unlink()
+    temporary = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}.part")
+    folder.rename(temporary)
+    if temporary.is_symlink():
+        temporary.unlink()
     else:
-        shutil.rmtree(hidden)
+        shutil.rmtree(temporary)
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -179,8 +179,8 @@ def remove_leftovers(folder: Path) -> None:
 
     If ``folder`` was renamed but not yet replaced, it is restored.
     """
-    hidden = f".{glob.escape(folder.name)}.????????"
-    for path in sorted([*folder.parent.glob(f"{hidden}.old"), *folder.parent.glob(f"{hidden}.part")]):
+    pattern = f".{glob.escape(folder.name)}.????????"
+    for path in sorted([*folder.parent.glob(f"{pattern}.old"), *folder.parent.glob(f"{pattern}.part")]):
         part = path.with_suffix(".part")
         try:
             handle = _lock_folder(part) if part.exists() else -1
@@ -213,24 +213,24 @@ def _make_temporary_folder(folder: Path) -> tuple[int, Path]:
 def _lock_folder(folder: Path) -> int:
     """Lock a folder and return the handle of the lock, which the kernel releases when the process ends."""
     handle = os.open(folder, os.O_RDONLY)
-    locked = try_lock(handle)
-    if not locked:
+    is_locked = try_lock(handle)
+    if not is_locked:
         os.close(handle)
-        raise BlockingIOError if locked is False else OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        raise BlockingIOError if is_locked is False else OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
     return handle
 
 
-def _swap(temporary: Path, folder: Path, old: Path) -> None:
+def _swap(temporary: Path, folder: Path, old_folder: Path) -> None:
     if not folder.exists():
         temporary.rename(folder)
         return
     if _exchange(temporary, folder):
         return  # the old folder now has the temporary name, under which it is removed
-    folder.rename(old)
+    folder.rename(old_folder)
     try:
         temporary.rename(folder)
     except OSError:
-        old.rename(folder)
+        old_folder.rename(folder)
         raise
 
 

@@ -132,14 +132,14 @@ class HttpClient:
             call: sends the request.
             received_bytes: returns the number of bytes received so far; a retry keeps them.
         """
-        latest, last_change = received_bytes(), time.monotonic()
+        latest_bytes, last_change = received_bytes(), time.monotonic()
 
         def may_succeed(error: Exception) -> bool:
-            nonlocal latest, last_change
-            if latest != received_bytes():
-                latest, last_change = received_bytes(), time.monotonic()
-            waited = time.monotonic() - last_change
-            return isinstance(error, BrokenTransferError) and waited < self.limits.patience
+            nonlocal latest_bytes, last_change
+            if latest_bytes != received_bytes():
+                latest_bytes, last_change = received_bytes(), time.monotonic()
+            waiting_seconds = time.monotonic() - last_change
+            return isinstance(error, BrokenTransferError) and waiting_seconds < self.limits.patience
 
         return retry(call, self.limits.attempts, self.limits.pause, may_succeed, self.stopped.wait)
 
@@ -180,8 +180,8 @@ class HttpClient:
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise UnreachableError(f"{public_url(url)}: cannot be reached: {reason(error)}") from None
         except (TimeoutError, httpx.TimeoutException):
-            waited = f"no answer within {self.limits.timeout:g} seconds"
-            raise BrokenTransferError(f"{public_url(url)}: {waited}") from None
+            timeout_message = f"no answer within {self.limits.timeout:g} seconds"
+            raise BrokenTransferError(f"{public_url(url)}: {timeout_message}") from None
         except (httpx.HTTPError, OSError) as error:
             raise BrokenTransferError(f"{public_url(url)}: no answer: {reason(error)}") from None
 

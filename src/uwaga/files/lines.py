@@ -56,9 +56,9 @@ class _ZstdFile(io.RawIOBase):
         while self._file.peek(1):
             start = self._read(5)
             if start[1:4] == _SKIPPABLE and start[0] >> 4 == 5:
-                remaining = int.from_bytes(start[4:] + self._read(3), "little")
-                while remaining:
-                    remaining -= len(self._read(min(remaining, BLOCK_BYTES)))
+                remaining_bytes = int.from_bytes(start[4:] + self._read(3), "little")
+                while remaining_bytes:
+                    remaining_bytes -= len(self._read(min(remaining_bytes, BLOCK_BYTES)))
                 continue
             frame = self._library.ZstdDecompressor().decompressobj()
             yield frame.decompress(start + self._read(self._library.frame_header_size(start) - len(start)))
@@ -108,34 +108,36 @@ def open_bytes(path: str | Path) -> io.BufferedReader:
     """
     from uwaga.files.store import is_url, open_stream
 
-    plain = open_stream(path)
-    return open_decompressed(plain, path, not is_url(path) and not Path(path).is_file())
+    stream = open_stream(path)
+    return open_decompressed(stream, path, not is_url(path) and not Path(path).is_file())
 
 
-def open_decompressed(plain: io.BufferedReader, path: str | Path, is_pipe: bool = False) -> io.BufferedReader:
+def open_decompressed(
+    stream: io.BufferedReader, path: str | Path, is_pipe: bool = False
+) -> io.BufferedReader:
     """Decompress an open file, like :func:`open_bytes`; closing the result closes the file.
 
     Args:
-        plain: the file, at its start.
+        stream: the file, at its start.
         path: the name of the file, for messages.
         is_pipe: whether the file is a pipe, which is not seekable.
     """
     try:
-        start = plain.peek(6)
+        start = stream.peek(6)
         opener = next((constructor for magic, constructor in _DECOMPRESSORS if start.startswith(magic)), None)
         if opener is None:
-            return plain
+            return stream
         if is_pipe:
             raise DataError(
                 f"{path}: a pipe with compressed data cannot be read; decompress it first, for example with "
                 "zcat"
             )
-        return _DecompressedFile(cast(io.RawIOBase, opener(path, plain)), plain)
+        return _DecompressedFile(cast(io.RawIOBase, opener(path, stream)), stream)
     except OSError as error:
-        plain.close()
+        stream.close()
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
     except BaseException:
-        plain.close()
+        stream.close()
         raise
 
 
@@ -189,7 +191,7 @@ def read_lines(path: str | Path) -> Iterator[bytes | None]:
 
     Lines of more than a megabyte are yielded as None. A UTF-8 byte order mark at the start is dropped.
     """
-    number = 0
+    line_number = 0
     file = open_bytes(path)
     try:
         start = file.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
@@ -197,7 +199,7 @@ def read_lines(path: str | Path) -> Iterator[bytes | None]:
         if start.startswith(b"\xef\xbb\xbf"):
             file.read(3)
         while line := file.readline(MAX_LINE_LENGTH):
-            number += 1
+            line_number += 1
             if line.endswith(b"\n"):
                 yield line[:-2] if line.endswith(b"\r\n") else line[:-1]
             elif len(line) == MAX_LINE_LENGTH:
@@ -207,7 +209,7 @@ def read_lines(path: str | Path) -> Iterator[bytes | None]:
             else:
                 yield line
     except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-        raise damage_error(path, error, f"after line {number}") from None
+        raise damage_error(path, error, f"after line {line_number}") from None
     finally:
         file.close()
 
@@ -230,22 +232,23 @@ def text_lines(path: str | Path) -> Iterator[str]:
     return decode_lines(read_lines(path), str(path))
 
 
-def decode_lines(raw: Iterable[bytes | None], name: str) -> Iterator[str]:
+def decode_lines(raw_lines: Iterable[bytes | None], name: str) -> Iterator[str]:
     r"""Decode lines of UTF-8; a final ``\n`` or ``\r\n`` is dropped.
 
     Args:
-        raw: the lines; None for lines that are too long.
+        raw_lines: the lines; None for lines that are too long.
         name: the name of the file, for messages.
     """
-    for number, line in enumerate(raw, start=1):
+    for line_number, line in enumerate(raw_lines, start=1):
         if line is None:
             raise DataError(
-                f"{name}: line {number} is too long to be a sentence; expected text, one sentence per line"
+                f"{name}: line {line_number} is too long to be a sentence; expected text, one sentence per "
+                "line"
             )
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise DataError(f"{name}: line {number} is not UTF-8 at byte {error.start + 1}") from None
+            raise DataError(f"{name}: line {line_number} is not UTF-8 at byte {error.start + 1}") from None
         yield text.removesuffix("\n").removesuffix("\r")
 
 

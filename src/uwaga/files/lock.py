@@ -114,9 +114,9 @@ class RunLock:
         os.close(self._handle)
 
     def _acquire(self, handle: int) -> None:
-        locked = try_lock(handle)
+        is_locked = try_lock(handle)
         owner = _read_owner(handle)
-        if locked is False or (owner is not None and not is_stale(owner, locked is True)):
+        if is_locked is False or (owner is not None and not is_stale(owner, is_locked is True)):
             raise RunInUseError(f"{self.run}: {self._owner_text(owner)}")
         content = json.dumps(asdict(current_owner())).encode()
         try:
@@ -158,19 +158,19 @@ def current_owner() -> LockOwner:
     )
 
 
-def is_stale(owner: LockOwner, locked: bool) -> bool:
+def is_stale(owner: LockOwner, is_locked: bool) -> bool:
     """Return whether the process that a lock file names has ended.
 
     Args:
         owner: the owner in the file.
-        locked: whether this process has the kernel's lock; False only if the file system has no locks.
+        is_locked: whether this process has the kernel's lock; False only if the file system has no locks.
     """
     current = current_owner()
     if owner.job and owner.job == current.job:
         return True  # torchrun ended that process, on any machine, before it started this one
     are_boots_known = bool(owner.boot and current.boot)
     is_same_kernel = owner.boot == current.boot if are_boots_known else owner.host == current.host
-    if locked and is_same_kernel:
+    if is_locked and is_same_kernel:
         return True  # also if the owner is in another container, with other process ids and host name
     if owner.host != current.host:
         return False

@@ -31,11 +31,11 @@ def check_same_job(target: str, earlier: Mapping[str, Any], current: Mapping[str
     """
     earlier_values, current_values = dict(_leaves(earlier)), dict(_leaves(current))
     for key in [*current_values, *earlier_values]:
-        old, new = earlier_values.get(key), current_values.get(key)
-        if old != new:
+        earlier_value, current_value = earlier_values.get(key), current_values.get(key)
+        if earlier_value != current_value:
             raise SettingsError(
-                f"{target}: the job was started with {key} = {quoted(old)}, but is now requested "
-                f"with {quoted(new)}; use the same value to resume, or {remedy} to start over"
+                f"{target}: the job was started with {key} = {quoted(earlier_value)}, but is now requested "
+                f"with {quoted(current_value)}; use the same value to resume, or {remedy} to start over"
             )
 
 
@@ -129,31 +129,31 @@ def open_journal(target: Path, work: Mapping[str, Any], resume: bool = True) -> 
                 journal.remove()
 
 
-def _checksum(previous: bytes, body: bytes) -> bytes:
-    return hashlib.sha256(previous + body).hexdigest()[:16].encode()
+def _checksum(previous_checksum: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(previous_checksum + body).hexdigest()[:16].encode()
 
 
 def _scan(file: IO[bytes], path: Path, target: Path, header: Mapping[str, Any]) -> tuple[int, int, bytes]:
     """Return the number of results, and the end and the checksum of the last intact line."""
-    first = file.readline()
-    if not first.endswith(b"\n"):
+    first_line = file.readline()
+    if not first_line.endswith(b"\n"):
         file.seek(0)
         return 0, 0, b""
     try:
-        earlier_header = json.loads(first)
+        earlier_header = json.loads(first_line)
     except (ValueError, RecursionError):
         earlier_header = None
     if not isinstance(earlier_header, dict) or earlier_header.get("journal") != JOURNAL_FORMAT:
         raise DataError(f"{path}: not a journal written by this version of uwaga; delete it to start over")
     check_same_job(str(target), earlier_header, header, f"delete {path}")
-    count, end, checksum = 0, len(first), _checksum(b"", first[:-1])
+    count, end, checksum = 0, len(first_line), _checksum(b"", first_line[:-1])
     for line in file:
-        stored, _, body = line.rstrip(b"\n").partition(b" ")
-        expected = _checksum(checksum, body)
-        if not line.endswith(b"\n") or stored != expected:
+        stored_checksum, _, body = line.rstrip(b"\n").partition(b" ")
+        expected_checksum = _checksum(checksum, body)
+        if not line.endswith(b"\n") or stored_checksum != expected_checksum:
             break
         count += len(json.loads(body))
-        checksum, end = expected, end + len(line)
+        checksum, end = expected_checksum, end + len(line)
     return count, end, checksum
 
 

@@ -104,14 +104,14 @@ def identify(name: str | Path) -> dict[str, Any]:
     """
     if is_url(name):
         return {"name": name, **_identify(hide_credentials(str(name)), *_filesystem(str(name)))}
-    local = Path(name)
+    local_path = Path(name)
     try:
-        stat = local.stat()
+        stat = local_path.stat()
     except FileNotFoundError:
-        raise DataError(f"{local}: no such file") from None
+        raise DataError(f"{local_path}: no such file") from None
     except OSError as error:
-        raise DataError(f"{local}: cannot be read: {error.strerror}") from None
-    return {"name": str(local.resolve()), "size": stat.st_size, "version": str(stat.st_mtime_ns)}
+        raise DataError(f"{local_path}: cannot be read: {error.strerror}") from None
+    return {"name": str(local_path.resolve()), "size": stat.st_size, "version": str(stat.st_mtime_ns)}
 
 
 def open_stream(name: str | Path) -> io.BufferedReader:
@@ -319,9 +319,9 @@ class _RemoteFile(io.RawIOBase):
         except (OSError, ValueError, NotImplementedError):
             self._drop()
             self._file = self._filesystem.open(self._path, "rb")
-            remaining = self._offset
-            while remaining and (skipped := self._file.read(min(remaining, BLOCK_BYTES))):
-                remaining -= len(skipped)
+            remaining_bytes = self._offset
+            while remaining_bytes and (skipped_bytes := self._file.read(min(remaining_bytes, BLOCK_BYTES))):
+                remaining_bytes -= len(skipped_bytes)
         self._file_offset = self._offset
 
     def _drop(self) -> None:

@@ -147,9 +147,9 @@ class Archive:
 @contextmanager
 def open_zip(path: Path, rules: ZipRules) -> Iterator[Archive]:
     """Open an archive for reading and check its directory."""
-    with open_regular(path) as plain:
-        size = plain.seek(0, io.SEEK_END)
-        directory = _BoundedFile(plain, rules.max_directory)
+    with open_regular(path) as plain_file:
+        size = plain_file.seek(0, io.SEEK_END)
+        directory = _BoundedFile(plain_file, rules.max_directory)
         with zipfile.ZipFile(directory) as file:
             directory.max_bytes = None
             yield Archive(path, file, size, rules)
@@ -190,19 +190,19 @@ class ArchiveWriter:
         self._zip.comment = comment
 
     @contextmanager
-    def member(self, old: ZipMember) -> Iterator[IO[bytes]]:
-        """Open a stream for the content of a member that has the name, date and attributes of ``old``."""
-        new_member = copy.copy(old)
-        new_member.extra = _without_zip64(old.extra)
+    def member(self, old_member: ZipMember) -> Iterator[IO[bytes]]:
+        """Open a stream for the content of a member with the name, date and attributes of ``old_member``."""
+        new_member = copy.copy(old_member)
+        new_member.extra = _without_zip64(old_member.extra)
         new_member.flag_bits &= UTF8_FLAG
-        with self._zip.open(new_member, "w", force_zip64=old.file_size > 1 << 30) as stream:
+        with self._zip.open(new_member, "w", force_zip64=old_member.file_size > 1 << 30) as stream:
             yield stream
 
     def copy(self, archive: Archive, name: str) -> None:
         """Copy a member unchanged."""
-        with archive.open(name) as old, self.member(archive.members[name]) as new:
-            while block := old.read(CHUNK):
-                new.write(block)
+        with archive.open(name) as old_file, self.member(archive.members[name]) as new_file:
+            while block := old_file.read(CHUNK):
+                new_file.write(block)
 
     def __enter__(self) -> ArchiveWriter:
         return self
