@@ -58,10 +58,15 @@ def alignment_report(links: Sequence[Set[Link]], gold: Sequence[HandAlignment]) 
     Arguments and errors are those of :func:`alignment_error_rate`.
     """
     error = alignment_error_rate(links, gold)
-    count, sure = sum(map(len, links)), sum(len(gold_pair.sure) for gold_pair in gold)
-    possible = sum(len(pair & gold_pair.possible) for pair, gold_pair in zip(links, gold, strict=True))
-    hits = sum(len(pair & gold_pair.sure) for pair, gold_pair in zip(links, gold, strict=True))
-    return AlignmentReport(error, possible / count if count else 1.0, hits / sure if sure else 1.0, len(gold))
+    count, sure_count = sum(map(len, links)), sum(len(gold_pair.sure) for gold_pair in gold)
+    possible_count = sum(len(pair & gold_pair.possible) for pair, gold_pair in zip(links, gold, strict=True))
+    hit_count = sum(len(pair & gold_pair.sure) for pair, gold_pair in zip(links, gold, strict=True))
+    return AlignmentReport(
+        error,
+        possible_count / count if count else 1.0,
+        hit_count / sure_count if sure_count else 1.0,
+        len(gold),
+    )
 
 
 def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[HandAlignment]) -> float:
@@ -79,9 +84,9 @@ def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[HandAlignmen
             f"alignments of {len(links)} pairs cannot be compared with manual alignments of {len(gold)}"
         )
     pairs = list(zip(links, gold, strict=True))
-    hits = sum(len(pair & gold_pair.sure) + len(pair & gold_pair.possible) for pair, gold_pair in pairs)
+    hit_count = sum(len(pair & gold_pair.sure) + len(pair & gold_pair.possible) for pair, gold_pair in pairs)
     total = sum(len(pair) + len(gold_pair.sure) for pair, gold_pair in pairs)
-    return 1.0 - hits / total if total else 0.0
+    return 1.0 - hit_count / total if total else 0.0
 
 
 def pair_checksum(source: str, target: str) -> str:
@@ -99,7 +104,9 @@ def read_hand_alignments(path: Path) -> list[HandAlignment]:
         DataError: the file cannot be read, or a line does not have this form.
     """
     lines = _lines(path)
-    return [_parse_line(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+    return [
+        _parse_line(line, f"{path}, line {line_number}") for line_number, line in enumerate(lines, start=1)
+    ]
 
 
 def read_gold(path: Path) -> list[HandAlignment]:
@@ -114,8 +121,10 @@ def read_gold(path: Path) -> list[HandAlignment]:
     if any(re.fullmatch(rf"\d+ [0-9a-f]{{{CHECKSUM_DIGITS}}}( .*)?", line) for line in _lines(path)[:1]):
         return read_hand_alignments(path)
     return [
-        HandAlignment(number, "", *_links(line.split(), line, f"{path}, line {number}", "0-0 1?1 ..."))
-        for number, line in enumerate(_lines(path), start=1)
+        HandAlignment(
+            line_number, "", *_links(line.split(), line, f"{path}, line {line_number}", "0-0 1?1 ...")
+        )
+        for line_number, line in enumerate(_lines(path), start=1)
     ]
 
 
@@ -126,8 +135,8 @@ def moses_links(lines: Iterable[str], name: str) -> list[frozenset[Link]]:
         DataError: a line does not have this form; the message begins with ``name``.
     """
     return [
-        _links(line.split(), line, f"{name}, line {number}", "0-0 1-2 ...")[1]
-        for number, line in enumerate(lines, start=1)
+        _links(line.split(), line, f"{name}, line {line_number}", "0-0 1-2 ...")[1]
+        for line_number, line in enumerate(lines, start=1)
     ]
 
 
@@ -177,23 +186,23 @@ def _lines(path: Path) -> list[str]:
 
 def _parse_line(line: str, location: str) -> HandAlignment:
     form = "NUMBER CHECKSUM 0-0 1?1 ..."
-    number, checksum, *links = [*line.split(), "", ""][: max(2, len(line.split()))]
-    if not number.isdecimal() or len(number) > 9 or not checksum:
+    line_number, checksum, *links = [*line.split(), "", ""][: max(2, len(line.split()))]
+    if not line_number.isdecimal() or len(line_number) > 9 or not checksum:
         raise _malformed_error(line, location, form)
-    return HandAlignment(int(number), checksum, *_links(links, line, location, form))
+    return HandAlignment(int(line_number), checksum, *_links(links, line, location, form))
 
 
 def _links(
     links: Sequence[str], line: str, location: str, form: str
 ) -> tuple[frozenset[Link], frozenset[Link]]:
     """Return the sure links, and the possible links, which include the sure links."""
-    sure, possible_only = set[Link](), set[Link]()
+    sure_links, possible_only = set[Link](), set[Link]()
     for link in links:
         match = re.fullmatch(r"(\d{1,9})([-?])(\d{1,9})", link)
         if match is None:
             raise _malformed_error(line, location, form)
-        (sure if match[2] == "-" else possible_only).add((int(match[1]), int(match[3])))
-    return frozenset(sure), frozenset(sure | possible_only)
+        (sure_links if match[2] == "-" else possible_only).add((int(match[1]), int(match[3])))
+    return frozenset(sure_links), frozenset(sure_links | possible_only)
 
 
 def _malformed_error(line: str, location: str, form: str) -> DataError:

@@ -35,7 +35,7 @@ def read_references(paths: Sequence[Path], columns: str = "2-") -> list[tuple[st
     ignored, so lines may have different numbers of references.
     """
     ranges = _parse_columns(columns)
-    combined: list[tuple[str, ...]] = []
+    combined_references: list[tuple[str, ...]] = []
     for path in paths:
         lines = read_lines(path)
         if ".tsv" in path.suffixes:
@@ -46,23 +46,25 @@ def read_references(paths: Sequence[Path], columns: str = "2-") -> list[tuple[st
         else:
             line_references = [(line,) for line in lines]
         if path is paths[0]:
-            combined = line_references
+            combined_references = line_references
             continue
-        check_aligned(str(path), len(line_references), str(paths[0]), len(combined))
-        combined = [
+        check_aligned(str(path), len(line_references), str(paths[0]), len(combined_references))
+        combined_references = [
             earlier_references + additional_references
-            for earlier_references, additional_references in zip(combined, line_references, strict=True)
+            for earlier_references, additional_references in zip(
+                combined_references, line_references, strict=True
+            )
         ]
-    return combined
+    return combined_references
 
 
 def read_test_set(
     sources: Path, references: Sequence[Path], columns: str = "2-"
 ) -> tuple[list[str], list[tuple[str, ...]]]:
     """Return the sources, and the references of each source as read by :func:`read_references`."""
-    lines, combined = read_lines(sources), read_references(references, columns)
-    check_aligned(str(references[0]), len(combined), str(sources), len(lines))
-    return lines, combined
+    lines, references_by_line = read_lines(sources), read_references(references, columns)
+    check_aligned(str(references[0]), len(references_by_line), str(sources), len(lines))
+    return lines, references_by_line
 
 
 def check_aligned(name: str, count: int, other: str, other_count: int) -> None:

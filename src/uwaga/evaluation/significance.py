@@ -81,19 +81,22 @@ def compare(
         test = PairedTest(systems, {name: metric}, streams, test_type="bs", n_samples=samples)
         signatures, table = test()
         (key, signature), *_ = signatures.items()
-        (old, old_mean, old_interval, _), (new, new_mean, new_interval, p_value) = map(_figures, table[key])
+        (
+            (baseline_score, baseline_mean, baseline_interval, _),
+            (system_score, system_mean, system_interval, p_value),
+        ) = map(_figures, table[key])
         results.append(
             Comparison(
                 metric=name,
-                value=new,
-                mean=new_mean,
-                interval=new_interval,
-                baseline=old,
-                baseline_mean=old_mean,
-                baseline_interval=old_interval,
+                value=system_score,
+                mean=system_mean,
+                interval=system_interval,
+                baseline=baseline_score,
+                baseline_mean=baseline_mean,
+                baseline_interval=baseline_interval,
                 # Without a difference every resample has one at least as large. sacreBLEU counts strictly
                 # larger ones, and would find a system better than itself.
-                p_value=1.0 if new == old else p_value,
+                p_value=1.0 if system_score == baseline_score else p_value,
                 signature=signature.format(),
             )
         )

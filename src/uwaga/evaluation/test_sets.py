@@ -99,7 +99,7 @@ def _convert_errors(name: str, report: Callable[[str], object]) -> Iterator[None
                 report(record.getMessage())
 
     logger, handler = logging.getLogger("sacrebleu"), Handler()
-    previous = logger.propagate, logger.level
+    previous_settings = logger.propagate, logger.level
     logger.addHandler(handler)
     logger.propagate = False
     logger.setLevel(logging.INFO)
@@ -113,7 +113,7 @@ def _convert_errors(name: str, report: Callable[[str], object]) -> Iterator[None
         ) from error
     finally:
         logger.removeHandler(handler)
-        logger.propagate, logger.level = previous
+        logger.propagate, logger.level = previous_settings
 
 
 def _tokeniser(pair: str) -> str:
