@@ -90,9 +90,9 @@ def attribute(
     for position in range(len(outputs)):
         (gradient,) = torch.autograd.grad(scores[:, position].sum(), points, retain_graph=True)
         rows.append((gradient.mean(0) * vectors).sum(-1))  # (source,)
-    ends = torch.stack([vectors, torch.zeros_like(vectors)])  # (2, source, width)
+    endpoints = torch.stack([vectors, torch.zeros_like(vectors)])  # (2, source, width)
     with torch.no_grad():
-        log_probs, baseline = _log_probs(model, ends, ids, inputs, outputs).float().cpu().numpy()
+        log_probs, baseline = _log_probs(model, endpoints, ids, inputs, outputs).float().cpu().numpy()
     return Attribution(translation, torch.stack(rows).float().cpu().numpy(), log_probs, baseline)
 
 

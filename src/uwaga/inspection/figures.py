@@ -267,13 +267,13 @@ def draw_lengths(table: LengthTable, *, title: str = "") -> Figure:
     figure = new_figure(7.0, 5.0)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     middle = (len(table.systems) - 1) / 2
-    for number, name in enumerate(table.systems):
+    for system_index, name in enumerate(table.systems):
         cells = [bucket.systems[name] for bucket in table.buckets]
-        positions = [index + OFFSET * (number - middle) for index in range(len(cells))]
+        positions = [index + OFFSET * (system_index - middle) for index in range(len(cells))]
         bars = [cell.interval or 0.0 for cell in cells]
         error_bars = bars if any(bars) else None
-        style = {"marker": MARKERS[number % len(MARKERS)], "markersize": 4, "linewidth": 1.3}
-        colour = f"C{number % 10}"
+        style = {"marker": MARKERS[system_index % len(MARKERS)], "markersize": 4, "linewidth": 1.3}
+        colour = f"C{system_index % 10}"
         upper.errorbar(
             positions,
             [cell.bleu for cell in cells],
@@ -317,8 +317,8 @@ def heat_map(alignment: Alignment, width: int) -> Text:
     margin = max(map(cell_len, alignment.target)) + 1
     columns = max(1, (width - margin) // COLUMN_WIDTH)
     blocks = []
-    for first in range(0, len(alignment.source), columns):
-        lines = list(_block_lines(alignment, margin, first, first + columns))
+    for start in range(0, len(alignment.source), columns):
+        lines = list(_block_lines(alignment, margin, start, start + columns))
         blocks.append(Text("\n").join(lines))
     title = [Text(alignment.title, style="bold")] if alignment.title else []
     return Text("\n").join([*title, Text("\n\n").join(blocks)])
@@ -329,8 +329,8 @@ def heat_maps(alignments: Sequence[Alignment], width: int) -> Text:
     return Text("\n\n").join(heat_map(alignment, width) for alignment in alignments)
 
 
-def _block_lines(alignment: Alignment, margin: int, first: int, stop: int) -> Iterator[Text]:
-    labels = alignment.source[first:stop]
+def _block_lines(alignment: Alignment, margin: int, start: int, stop: int) -> Iterator[Text]:
+    labels = alignment.source[start:stop]
     height = max(map(len, labels))
     for row_index in range(height):
         line = Text(" " * margin)
@@ -341,7 +341,7 @@ def _block_lines(alignment: Alignment, margin: int, first: int, stop: int) -> It
         yield _strip_trailing_space(line)
     for row, label in enumerate(alignment.target):
         line = Text(" " * (margin - 1 - cell_len(label)) + label + " ")
-        for weight in alignment.shades[row, first:stop].tolist():
+        for weight in alignment.shades[row, start:stop].tolist():
             shade = next(shade for bound, shade in SHADES if abs(weight) < bound)
             line.append(shade, style=_style(weight))
         yield _strip_trailing_space(line)

@@ -75,22 +75,24 @@ def head_errors(
     model = translator.between()
     counts: dict[AlignmentHead, int] = {}
     links: dict[AlignmentHead, int] = {}
-    for first in range(0, len(pairs), BATCH_PAIRS):
-        batch = pairs[first : first + BATCH_PAIRS]
-        ids = model.pair_ids(batch, first + 1)
+    for batch_start in range(0, len(pairs), BATCH_PAIRS):
+        batch = pairs[batch_start : batch_start + BATCH_PAIRS]
+        ids = model.pair_ids(batch, batch_start + 1)
         start = model.decoder.symbols.start if model.decoding.start is None else model.decoding.start
         inputs = [
             TokenPair(source, [start, *target][: target_limit(model.decoder, len(source))])
             for source, target in ids
         ]
         cross_attentions = [attentions.cross for attentions in all_attentions(model.decoder, inputs)]
-        for number, (pair, cross) in enumerate(zip(batch, cross_attentions, strict=True)):
+        for index, (pair, cross) in enumerate(zip(batch, cross_attentions, strict=True)):
             if cross is None:
                 raise SettingsError("the model has no cross-attention, which word alignment needs")
-            sure, possible = gold[first + number]
-            for head, head_links in _all_links(model, pair, ids[number], cross, words):
-                counts[head] = counts.get(head, 0) + len(head_links & sure) + len(head_links & possible)
-                links[head] = links.get(head, 0) + len(head_links) + len(sure)
+            sure_links, possible_links = gold[batch_start + index]
+            for head, head_links in _all_links(model, pair, ids[index], cross, words):
+                counts[head] = (
+                    counts.get(head, 0) + len(head_links & sure_links) + len(head_links & possible_links)
+                )
+                links[head] = links.get(head, 0) + len(head_links) + len(sure_links)
         if advance is not None:
             advance(len(batch))
     errors = {head: 1.0 - counts[head] / links[head] if links[head] else 0.0 for head in counts}
@@ -112,26 +114,26 @@ def _all_links(
     words: WordKind,
 ) -> list[tuple[AlignmentHead, set[tuple[int, int]]]]:
     """Return each head's links in a pair; ``cross`` is (layers, heads, target with end symbol, source)."""
-    encoded = (pair[0], ids.source, translator.source), (pair[1], ids.target[:-1], translator.target)
+    sides = (pair[0], ids.source, translator.source), (pair[1], ids.target[:-1], translator.target)
     piece_words = [
         [index.overlapping(span) for span in piece_spans(text, text_ids, tokeniser)]
         for (text, text_ids, tokeniser), index in zip(
-            encoded, [WordIndex(word_spans(text, words)) for text in pair], strict=True
+            sides, [WordIndex(word_spans(text, words)) for text in pair], strict=True
         )
     ]
     links_by_head = []
     for layer, head in _heads(cross):
-        best = select_head(cross, layer, head).argmax(axis=-1)  # (target,)
+        best_sources = select_head(cross, layer, head).argmax(axis=-1)  # (target,)
         for step, offset in (("predicting", 0), ("reading", 1)):
-            rows = best[np.minimum(np.arange(len(piece_words[1])) + offset, len(best) - 1)]
+            rows = best_sources[np.minimum(np.arange(len(piece_words[1])) + offset, len(best_sources) - 1)]
             links = {
                 (source_word, target_word)
                 for target_words, source_piece in zip(piece_words[1], rows.tolist(), strict=True)
                 for source_word in piece_words[0][source_piece]
                 for target_word in target_words
             }
-            number = None if head is None else head + 1
-            links_by_head.append((AlignmentHead(layer=layer + 1, head=number, step=step), links))
+            head_number = None if head is None else head + 1
+            links_by_head.append((AlignmentHead(layer=layer + 1, head=head_number, step=step), links))
     return links_by_head
 
 
@@ -202,17 +204,17 @@ def combine_heads(
         SettingsError: the model has no cross-attention.
         TextTooLongError: a source or a target is too long for the model.
     """
-    best = next(iter(errors))
+    best_head = next(iter(errors))
     if len(pairs) < MIN_PAIRS:
-        return best
+        return best_head
     heads = [(head.layer, head.head, head.step) for head in errors if head.head is not None][:MAX_HEADS]
     link_model = LinkModel(heads=tuple(heads), first=(0.0,), second=(0.0,), lexicon=lexicon)
     evidence: list[Evidence] = []
     labels: list[tuple[Evidence, Evidence]] = []
-    untrained = best.model_copy(update={"links": link_model})
+    selected_head = best_head.model_copy(update={"links": link_model})
     for start in range(0, len(pairs), BATCH_SENTENCES):
         part = slice(start, start + BATCH_SENTENCES)
-        batch_evidence = _evidence(translator, untrained, pairs[part], words)
+        batch_evidence = _evidence(translator, selected_head, pairs[part], words)
         for pair_evidence, links in zip(batch_evidence, gold[part], strict=True):
             if pair_evidence.size:
                 evidence.append(pair_evidence)
@@ -220,21 +222,23 @@ def combine_heads(
     size = 2 * len(heads) + FIRST_WEIGHTS + (LEXICON_WEIGHTS if lexicon is not None else 0)
     first, second = _regressions(evidence, labels, size)
     if retrain:
-        predicted = [
+        predicted_links = [
             logistic(weighted_sum(second_evidence(weighted_sum(pair_evidence, first)), second))
             for pair_evidence in evidence
         ]
-        labels = [_merge_labels(*args) for args in zip(predicted, labels, strict=True)]
+        labels = [_merge_labels(*args) for args in zip(predicted_links, labels, strict=True)]
         first, second = _regressions(evidence, labels, size)
-    return best.model_copy(update={"links": link_model.model_copy(update={"first": first, "second": second})})
+    return best_head.model_copy(
+        update={"links": link_model.model_copy(update={"first": first, "second": second})}
+    )
 
 
 def _regressions(
     evidence: Sequence[Evidence], labels: Sequence[tuple[Evidence, Evidence]], size: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    first = _regression(evidence, labels, size)
-    return first, _regression(
-        [second_evidence(weighted_sum(pair_evidence, first)) for pair_evidence in evidence],
+    coefficients = _regression(evidence, labels, size)
+    return coefficients, _regression(
+        [second_evidence(weighted_sum(pair_evidence, coefficients)) for pair_evidence in evidence],
         labels,
         SECOND_WEIGHTS,
     )
@@ -242,8 +246,10 @@ def _regressions(
 
 def _merge_labels(probabilities: Evidence, labels: tuple[Evidence, Evidence]) -> tuple[Evidence, Evidence]:
     """Return the union of predicted and training links, with lower weights where they disagree."""
-    predicted, trained = probabilities > 0.5, labels[0] > 0.5
-    return (predicted | trained).astype(np.float64), np.where(predicted == trained, 1.0, POSSIBLE_WEIGHT)
+    predicted_labels, target_labels = probabilities > 0.5, labels[0] > 0.5
+    return (predicted_labels | target_labels).astype(np.float64), np.where(
+        predicted_labels == target_labels, 1.0, POSSIBLE_WEIGHT
+    )
 
 
 def _evidence(
@@ -285,14 +291,14 @@ def _word_evidence(
     return first_evidence(maps_of_words, words[0], words[1], lexicon) if all(sizes) else np.zeros((0, 0, 0))
 
 
-def _labels(shape: tuple[int, ...], sure: Links, possible: Links) -> tuple[Evidence, Evidence]:
+def _labels(shape: tuple[int, ...], sure_links: Links, possible_links: Links) -> tuple[Evidence, Evidence]:
     """Return two matrices (target words, source words): 1 for linked words, and the weight of each."""
-    linked, weights = np.zeros(shape), np.ones(shape)
-    for links, weight in ((possible, POSSIBLE_WEIGHT), (sure, 1.0)):
+    is_linked, weights = np.zeros(shape), np.ones(shape)
+    for links, weight in ((possible_links, POSSIBLE_WEIGHT), (sure_links, 1.0)):
         for source, target in links:
             if target < shape[0] and source < shape[1]:
-                linked[target, source], weights[target, source] = 1.0, weight
-    return linked, weights
+                is_linked[target, source], weights[target, source] = 1.0, weight
+    return is_linked, weights
 
 
 def _regression(
@@ -303,12 +309,12 @@ def _regression(
         return (0.0,) * size
     rows = np.concatenate([table.reshape(-1, table.shape[-1]) for table in evidence])
     rows = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
-    linked = np.concatenate([links.ravel() for links, _ in labels])
+    is_linked = np.concatenate([links.ravel() for links, _ in labels])
     pair_weights = np.concatenate([table.ravel() for _, table in labels])
     weights = np.zeros(rows.shape[1])
     for _ in range(MAX_NEWTON_STEPS):
         probabilities = 1.0 / (1.0 + np.exp(-np.clip(rows @ weights, -30.0, 30.0)))
-        gradient = rows.T @ (pair_weights * (linked - probabilities)) - RIDGE_PENALTY * weights
+        gradient = rows.T @ (pair_weights * (is_linked - probabilities)) - RIDGE_PENALTY * weights
         hessian = (
             rows * (pair_weights * probabilities * (1.0 - probabilities))[:, None]
         ).T @ rows + RIDGE_PENALTY * np.eye(len(weights))

@@ -60,9 +60,9 @@ def look_inside(
         target = translator.translate(source, sample=False).text
     [(source_ids, predicted)] = translator.pair_ids([(source, target)])
     start = translator.decoding.start
-    fed = (decoder.symbols.start if start is None else start, *predicted[:-1])
-    arrays = decoder.insight(source_ids, fed, names, max_bytes)
+    inputs = (decoder.symbols.start if start is None else start, *predicted[:-1])
+    arrays = decoder.insight(source_ids, inputs, names, max_bytes)
     pieces = translator.target.pieces
     return Insight(
-        tuple(translator.source.pieces(source_ids)), tuple(pieces(fed)), tuple(pieces(predicted)), arrays
+        tuple(translator.source.pieces(source_ids)), tuple(pieces(inputs)), tuple(pieces(predicted)), arrays
     )

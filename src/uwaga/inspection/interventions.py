@@ -50,15 +50,15 @@ def intervene(translator: Translator, *interventions: Intervention) -> Translato
         return translator.with_decoder(translator.decoder.with_interventions(*interventions))
     from uwaga.models.decoder_only import DecoderOnly
     from uwaga.models.interventions import with_interventions
-    from uwaga.translator.loading import with_threads
+    from uwaga.translator.loading import limit_threads
     from uwaga.translator.score import parallel_scorer
 
-    original = (
+    decoder = (
         translator.decoder if isinstance(translator.decoder, DecoderOnly) else torch_transformer(translator)
     )
-    model = with_interventions(original, interventions)
-    if (threads := getattr(original, "threads", 0)) and isinstance(threads, int):
-        with_threads(model, threads)
+    model = with_interventions(decoder, interventions)
+    if (threads := getattr(decoder, "threads", 0)) and isinstance(threads, int):
+        limit_threads(model, threads)
     return translator.with_decoder(cast(Decoder, model), parallel_scorer(model))
 
 
@@ -76,10 +76,12 @@ def compare(
     Raises:
         SettingsError: as for :func:`intervene`.
     """
-    edited = intervene(translator, *interventions)
-    before, after = translator.translate(text, sample=False), edited.translate(text, sample=False)
+    edited_translator = intervene(translator, *interventions)
+    before, after = translator.translate(text, sample=False), edited_translator.translate(text, sample=False)
     pair = [(text, before.text if target is None else target)]
-    return Effect(before, after, translator.score(pair)[0].log_prob, edited.score(pair)[0].log_prob)
+    return Effect(
+        before, after, translator.score(pair)[0].log_prob, edited_translator.score(pair)[0].log_prob
+    )
 
 
 def head_counts(translator: Translator, kind: Kind) -> tuple[int, int]:
@@ -124,12 +126,12 @@ def head_importance(
     if isinstance(translator.decoder, NativeModel):
         translator = translator.with_decoder(translator.decoder.caching_sources())
     baseline = _mean_log_prob(translator, pairs)
-    lost = np.zeros((layers, heads), dtype=np.float32)
+    lost_log_probs = np.zeros((layers, heads), dtype=np.float32)
     for layer, head in np.ndindex(layers, heads):
         masked = intervene(translator, Heads(kind, layer + 1, head + 1, "silent"))
-        lost[layer, head] = baseline - _mean_log_prob(masked, pairs)
+        lost_log_probs[layer, head] = baseline - _mean_log_prob(masked, pairs)
         on_head()
-    return lost
+    return lost_log_probs
 
 
 def _mean_log_prob(translator: Translator, pairs: Sequence[tuple[str, str]]) -> float:
@@ -198,10 +200,10 @@ def measure_heads(
     if not pairs:
         raise SettingsError("no sentence pairs to score: all lines of the files are empty")
     counter = count(1)
-    lost: dict[str, Floats] = {
+    lost_log_probs: dict[str, Floats] = {
         kind: head_importance(translator, pairs, kind, lambda: on_head(next(counter))) for kind in kinds
     }
-    return HeadImportance(lost, len(pairs))
+    return HeadImportance(lost_log_probs, len(pairs))
 
 
 def draw_importance(importance: HeadImportance) -> Figure:

@@ -76,30 +76,33 @@ class LengthTable:
                 )
         return "\n".join(lines) + "\n"
 
-    def add_systems(self, earlier: LengthTable, table_name: str) -> LengthTable:
+    def add_systems(self, earlier_table: LengthTable, table_name: str) -> LengthTable:
         """Return a table with the systems of an earlier table before those of this table.
 
         Args:
-            earlier: table measured on the same lines in the same way; its results are dropped for systems
-                that are in both tables.
+            earlier_table: table measured on the same lines in the same way; its results are dropped for
+                systems that are in both tables.
             table_name: name of the earlier table, for messages.
         """
-        groups = [[(bucket.label, bucket.lines) for bucket in table.buckets] for table in (self, earlier)]
-        for field, current, other in (
+        groups = [
+            [(bucket.label, bucket.lines) for bucket in table.buckets] for table in (self, earlier_table)
+        ]
+        for field, current_value, other in (
             ("grouping", *groups),
-            ("signature", self.signature, earlier.signature),
+            ("signature", self.signature, earlier_table.signature),
         ):
-            if current != other:
+            if current_value != other:
                 raise DataError(
-                    f"{table_name}: its {field} differs from that of these lines ({other}, not {current}): "
+                    f"{table_name}: its {field} differs from that of these lines ({other}, not "
+                    f"{current_value}): "
                     "only systems measured on the same lines in the same way can be compared"
                 )
-        added = [name for name in earlier.systems if name not in self.systems]
+        added_names = [name for name in earlier_table.systems if name not in self.systems]
         buckets = tuple(
-            replace(bucket, systems={**{name: other.systems[name] for name in added}, **bucket.systems})
-            for bucket, other in zip(self.buckets, earlier.buckets, strict=True)
+            replace(bucket, systems={**{name: other.systems[name] for name in added_names}, **bucket.systems})
+            for bucket, other in zip(self.buckets, earlier_table.buckets, strict=True)
         )
-        return replace(self, buckets=buckets, systems=(*added, *self.systems))
+        return replace(self, buckets=buckets, systems=(*added_names, *self.systems))
 
 
 def read_length_table(path: Path) -> LengthTable:
@@ -115,9 +118,10 @@ def read_length_table(path: Path) -> LengthTable:
             f"{path}: not a table written by `uwaga lengths`: {f'{key}: ' if key else ''}{detail['msg']}"
         ) from None
     for bucket in table.buckets:
-        if missing := set(table.systems) - bucket.systems.keys():
+        if missing_systems := set(table.systems) - bucket.systems.keys():
             raise DataError(
-                f"{path}: not a table written by `uwaga lengths`: {min(missing)!r} is not in every bucket"
+                f"{path}: not a table written by `uwaga lengths`: {min(missing_systems)!r} is not in every "
+                "bucket"
             )
     return table
 

@@ -155,8 +155,8 @@ def _sentence_lookups(
 
     ``origins`` (entries,) gives, for each entry of the datastore, the index of its pair and its position.
     """
-    decoder, best = stage.model.decoder, sentence.hypotheses[0]
-    target = [*best.tokens, decoder.symbols.end][: len(best.token_scores)]
+    decoder, hypothesis = stage.model.decoder, sentence.hypotheses[0]
+    target = [*hypothesis.tokens, decoder.symbols.end][: len(hypothesis.token_scores)]
     start, lookups = start_token(stage.options, decoder.symbols), list[Lookup]()
     steps = _forced_steps(decoder, sentence, datastore, [start, *target[:-1]])
     for token, (features, log_probs) in zip(target, steps, strict=True):

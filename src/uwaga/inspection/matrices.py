@@ -108,8 +108,8 @@ def label(pieces: Alignment, words: bool = False) -> Alignment:
 def _membership(words: Sequence[tuple[int, int]]) -> Floats:
     """Return a matrix (pieces, words) that is 1 where a piece belongs to a word, and 0 elsewhere."""
     table = np.zeros((words[-1][1], len(words)), dtype=np.float32)
-    for number, (start, stop) in enumerate(words):
-        table[start:stop, number] = 1.0
+    for index, (start, stop) in enumerate(words):
+        table[start:stop, index] = 1.0
     return table
 
 
@@ -146,8 +146,8 @@ class Selection:
             if isinstance(selection, str):
                 check_choice(f"{name}s", selection, (default, "all"))
                 continue
-            for number in selection:
-                check_integer(name, number, 1)
+            for index in selection:
+                check_integer(name, index, 1)
 
 
 def matrices(
@@ -172,25 +172,27 @@ def matrices(
         SettingsError: no attention was recorded, or the model does not have a selected kind, layer or head;
             the message lists those that it has.
     """
-    select, recorded = select or Selection(), attended.attentions
-    if recorded is None or not recorded:
+    select, attentions = select or Selection(), attended.attentions
+    if attentions is None or not attentions:
         raise SettingsError(
             "no attention was recorded: translate with attention='all' and a single model that has attention"
         )
-    kinds = select.kinds or [kind for kind in ATTENTION_KINDS if getattr(recorded, kind) is not None][:1]
-    selected = []
+    kinds = select.kinds or [kind for kind in ATTENTION_KINDS if getattr(attentions, kind) is not None][:1]
+    selected_matrices = []
     for kind in kinds:
-        table: Floats | None = getattr(recorded, kind)
+        table: Floats | None = getattr(attentions, kind)
         if table is None:
-            raise SettingsError(f"the model has no {_kind_name(kind)}; it has {_inventory(recorded)}")
+            raise SettingsError(f"the model has no {_kind_name(kind)}; it has {_inventory(attentions)}")
         rows, columns = _labels(attended, kind, table.shape[2], table.shape[3])
         for layer in _numbers(select.layers, "layer", kind, table):
             for head in _heads(select.heads, kind, table):
                 weights = table[layer - 1].mean(axis=0) if head is None else table[layer - 1, head - 1]
                 name = f"{kind}, layer {layer}, {'mean of heads' if head is None else f'head {head}'}"
                 name = f"{title}: {name}" if title else name
-                selected.append(label(Alignment(columns, rows, weights, name, kind, layer, head), words))
-    return selected
+                selected_matrices.append(
+                    label(Alignment(columns, rows, weights, name, kind, layer, head), words)
+                )
+    return selected_matrices
 
 
 def _labels(
@@ -205,8 +207,10 @@ def _labels(
     rows = pad_with_end(target, queries)
     if kind == "cross":
         return rows, pad_with_end(source, keys)
-    before = chain([END], rows)  # the end of a sentence is the start of the next
-    return rows, tuple(START if piece == END else piece for piece, _ in zip(before, rows, strict=False))
+    previous_tokens = chain([END], rows)  # the end of a sentence is the start of the next
+    return rows, tuple(
+        START if piece == END else piece for piece, _ in zip(previous_tokens, rows, strict=False)
+    )
 
 
 def _heads(selection: Sequence[int] | str, kind: str, table: Floats) -> Sequence[int | None]:
@@ -220,12 +224,12 @@ def _numbers(selection: Sequence[int] | str, axis_name: str, kind: str, table: F
         return list(range(1, count + 1))
     if isinstance(selection, str):
         return [count]  # the last
-    for number in selection:
-        if number > count:
+    for index in selection:
+        if index > count:
             numbers = f"1 to {count}" if count > 1 else "1"
             words = "'last' or 'all'" if axis_name == "layer" else "'mean' or 'all'"
             raise SettingsError(
-                f"{axis_name} {number}: the model has {_describe_size(kind, table)}; give {numbers}, {words}"
+                f"{axis_name} {index}: the model has {_describe_size(kind, table)}; give {numbers}, {words}"
             )
     return list(selection)
 
@@ -242,8 +246,8 @@ def _kind_name(kind: str) -> str:
     return "cross-attention" if kind == "cross" else f"{kind} self-attention"
 
 
-def _inventory(recorded: Attentions) -> str:
-    tables = {kind: getattr(recorded, kind) for kind in ATTENTION_KINDS}
+def _inventory(attentions: Attentions) -> str:
+    tables = {kind: getattr(attentions, kind) for kind in ATTENTION_KINDS}
     return ", ".join(
         f"{kind}: {_describe_size(kind, table)}" for kind, table in tables.items() if table is not None
     )

@@ -44,16 +44,18 @@ def translate_systems(
         on_lines: function called with the number of lines translated so far by all models together.
     """
     translations: dict[str, list[str]] = {}
-    completed = 0
+    completed_count = 0
     for name, path in models.items():
         translator = Translator.load(path, device=device, dtype=dtype, threads=threads)
         translations[name] = []
         lines = enumerate(sources, start=1)
-        requests = (Request(text, search={"beam": beam}, name=f"line {number}") for number, text in lines)
+        requests = (
+            Request(text, search={"beam": beam}, name=f"line {line_number}") for line_number, text in lines
+        )
         for translation in translator.run(requests):
             translations[name].append(translation.text)
-            completed += 1
-            on_lines(completed)
+            completed_count += 1
+            on_lines(completed_count)
     return translations
 
 

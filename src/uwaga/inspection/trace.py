@@ -136,9 +136,9 @@ def trace(
     native_transformer(translator)
     parts = parts or TraceParts()
     check_integer("candidates", parts.candidates, 0, MAX_CANDIDATES)
-    edited = intervene(translator, *edits) if edits else translator
+    edited_translator = intervene(translator, *edits) if edits else translator
     try:
-        return _Tracer(edited, text, target, options or edited.decoding).trace(parts)
+        return _Tracer(edited_translator, text, target, options or edited_translator.decoding).trace(parts)
     except ModelError as error:
         if not edits:
             raise
@@ -176,23 +176,24 @@ class _Tracer:
             raise DataError("the text has no tokens to read: give a sentence")
         if target is not None:
             side = translator.target
-            forced = tuple(side.add_special_tokens(side.encode(target.strip())))
-            forced = check_length(forced, self._model.max_target, "the forced translation", "target")
-            self._forced = with_first_token(forced, options)
+            forced_ids = tuple(side.add_special_tokens(side.encode(target.strip())))
+            forced_ids = check_length(forced_ids, self._model.max_target, "the forced translation", "target")
+            self._forced = with_first_token(forced_ids, options)
             self._options = options.changed({"beam": 1, "nbest": 1, "sample": False})
         self._start = start_token(self._options, self._model.symbols)
 
     def trace(self, parts: TraceParts) -> Trace:
         """Search, compute the requested parts, and return the trace; see :func:`uwaga.inspection.trace`."""
         hypotheses, search_tree = self._search()
-        best = hypotheses[0]
+        best_hypothesis = hypotheses[0]
         remaining_bytes = parts.max_bytes - (search_tree.nbytes if parts.tree else 0)
         attentions: Sequence[Attentions | None] = [None] * len(hypotheses)
         if parts.attention:
             remaining_bytes -= sum(map(self._attention_bytes, hypotheses))
             if remaining_bytes < 0:
                 raise SettingsError(
-                    f"the attention of {len(self._source)} source and {len(best.token_scores)} target tokens "
+                    f"the attention of {len(self._source)} source and {len(best_hypothesis.token_scores)} "
+                    "target tokens "
                     f"exceeds {parts.max_bytes} bytes: leave out attention, or request arrays of single "
                     "layers"
                 )
@@ -201,11 +202,11 @@ class _Tracer:
         arrays = {}
         if parts.names is not None:
             arrays = self._model.insight(
-                self._source, self._decoder_inputs(best), parts.names, max(remaining_bytes, 1)
+                self._source, self._decoder_inputs(best_hypothesis), parts.names, max(remaining_bytes, 1)
             )
         translations = [
-            self._translation(hypothesis, recorded)
-            for hypothesis, recorded in zip(hypotheses, attentions, strict=True)
+            self._translation(hypothesis, hypothesis_attentions)
+            for hypothesis, hypothesis_attentions in zip(hypotheses, attentions, strict=True)
         ]
         translations[0] = replace(translations[0], arrays=arrays)
         return Trace(
@@ -213,7 +214,7 @@ class _Tracer:
             tuple(self._translator.source.pieces(self._source)),
             tuple(translations),
             search_tree if parts.tree else None,
-            self._steps(best, parts.candidates) if parts.candidates else (),
+            self._steps(best_hypothesis, parts.candidates) if parts.candidates else (),
         )
 
     def _search(self) -> tuple[list[Hypothesis], Floats]:
@@ -261,12 +262,12 @@ class _Tracer:
             attentions,
         )
 
-    def _steps(self, best: Hypothesis, candidates: int) -> tuple[tuple[tuple[int, float], ...], ...]:
+    def _steps(self, hypothesis: Hypothesis, candidates: int) -> tuple[tuple[tuple[int, float], ...], ...]:
         """Return the most probable tokens, with log-probabilities, of each step of the best translation."""
         model, steps = self._model, list[tuple[tuple[int, float], ...]]()
         state: State = model.start(model.encode([self._source]), 1)
         choice = Choice(count=min(candidates, model.vocabulary))
-        for token in while_active(self._decoder_inputs(best)):
+        for token in while_active(self._decoder_inputs(hypothesis)):
             step = model.step(np.array([token], dtype=np.int64), state, choice)
             state = step.state
             steps.append(tuple(zip(step.tokens[0].tolist(), step.log_probs[0].tolist(), strict=True)))
