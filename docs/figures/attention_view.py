@@ -11,7 +11,7 @@ from pathlib import Path
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
-from uwaga.cli.translate import UNSURE_BELOW
+from uwaga.cli.translate import UNSURE_THRESHOLD
 from uwaga.results.views import attention_view
 
 SENTENCE = "I thought it would be a good concert, but it wasn't."
@@ -42,7 +42,9 @@ def take_picture(translation: uwaga.Translation, picture: Path) -> None:
         browser.close()
     facts = PngInfo()
     facts.add_text("model", hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest())
-    facts.add_text("unsure", " ".join(word.text for word in translation.words if word.mean < UNSURE_BELOW))
+    facts.add_text(
+        "unsure", " ".join(word.text for word in translation.words if word.mean < UNSURE_THRESHOLD)
+    )
     Image.open(picture).convert("RGB").quantize(64).save(picture, optimize=True, pnginfo=facts)
 
 

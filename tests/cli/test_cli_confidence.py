@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import uwaga
 from uwaga.cli.main import app
-from uwaga.cli.translate import DOUBTFUL_BELOW, UNSURE_BELOW, confident_text, shows_colours
+from uwaga.cli.translate import DOUBTFUL_THRESHOLD, UNSURE_THRESHOLD, mark_uncertain_words, shows_colours
 from uwaga.results.translation import Translation
 
 TEXT = (
@@ -31,10 +31,12 @@ def test_uncertain_words_are_printed_with_their_probabilities(translation):
     result = run("--confidence", TEXT)
     assert result.exit_code == 0, result.output
     words = [word for word in translation.words if word.text != "</s>"]
-    assert any(word.mean < DOUBTFUL_BELOW for word in words)
-    assert any(DOUBTFUL_BELOW <= word.mean < UNSURE_BELOW for word in words)
-    assert any(word.mean >= UNSURE_BELOW for word in words)
-    expected = [f"{word.text}[{word.mean:.2f}]" if word.mean < UNSURE_BELOW else word.text for word in words]
+    assert any(word.mean < DOUBTFUL_THRESHOLD for word in words)
+    assert any(DOUBTFUL_THRESHOLD <= word.mean < UNSURE_THRESHOLD for word in words)
+    assert any(word.mean >= UNSURE_THRESHOLD for word in words)
+    expected = [
+        f"{word.text}[{word.mean:.2f}]" if word.mean < UNSURE_THRESHOLD else word.text for word in words
+    ]
     assert result.stdout.rstrip("\n").split(" ") == expected
 
 
@@ -44,7 +46,7 @@ def test_coloured_output_preserves_the_text(translation):
     assert coloured.count("\x1b[31m") == sum(word.mean < DOUBTFUL_BELOW for word in translation.words)
     assert coloured.count("\x1b[4m") == coloured.count("\x1b[31m")
     assert coloured.count("\x1b[33m") == sum(
-        DOUBTFUL_BELOW <= word.mean < UNSURE_BELOW for word in translation.words
+        DOUBTFUL_THRESHOLD <= word.mean < UNSURE_THRESHOLD for word in translation.words
     )
 
 

@@ -66,7 +66,7 @@ def moses_lines(translation: Translation, index: int) -> str:
     return "".join(lines)
 
 
-UNSURE_BELOW, DOUBTFUL_BELOW = 0.3, 0.15
+UNSURE_THRESHOLD, DOUBTFUL_THRESHOLD = 0.3, 0.15
 """Mean token probabilities below which a word is marked, and marked strongly."""
 
 
@@ -90,7 +90,7 @@ def confident_text(translation: Translation, colours: bool) -> str:
 
 
 def _mark_word(word: Word, colours: bool) -> str:
-    if word.mean >= UNSURE_BELOW:
+    if word.mean >= UNSURE_THRESHOLD:
         return word.text
     if not colours:
         return f"{word.text}[{word.mean:.2f}]"

@@ -58,8 +58,8 @@ class Attentions:
 
     def to_dict(self) -> dict[str, object]:
         """Return the available matrices by name, as nested lists rounded to six decimals."""
-        present = {name: matrix for name, matrix in vars(self).items() if matrix is not None}
-        return {name: np.round(matrix.astype(np.float64), 6).tolist() for name, matrix in present.items()}
+        matrices = {name: matrix for name, matrix in vars(self).items() if matrix is not None}
+        return {name: np.round(matrix.astype(np.float64), 6).tolist() for name, matrix in matrices.items()}
 
 
 def select_head(cross: Floats | None, layer: int, head: int | None) -> Floats:
@@ -79,8 +79,8 @@ def select_head(cross: Floats | None, layer: int, head: int | None) -> Floats:
         raise SettingsError("the model has no source attention (cross-attention)")
     layer = resolve_layer(layer, head, *cross.shape[:2])
     if head is not None:
-        selected: Floats = np.ascontiguousarray(cross[layer, head])
-        return selected
+        head_weights: Floats = np.ascontiguousarray(cross[layer, head])
+        return head_weights
     total = np.zeros(cross.shape[2:], dtype=np.float32)
     for weights in cross[layer]:
         total += weights

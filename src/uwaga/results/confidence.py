@@ -151,5 +151,7 @@ def split_words(text: str, words: Sequence[Word]) -> list[tuple[str, Word | None
     text_words = [word for word in words if word.text != END]
     if text.split() != [word.text for word in text_words]:
         return [(text, None)] if text else []
-    remaining = iter(text_words)
-    return [(part, None if part.isspace() else next(remaining)) for part in re.split(r"(\s+)", text) if part]
+    remaining_words = iter(text_words)
+    return [
+        (part, None if part.isspace() else next(remaining_words)) for part in re.split(r"(\s+)", text) if part
+    ]

@@ -17,19 +17,19 @@ def combine_coverage(parts: Iterable[Coverage | None], starts: Sequence[int] = (
             ``omitted_spans`` is empty.
     """
     parts = list(parts)
-    known = [part for part in parts if part is not None]
-    if not known:
+    known_parts = [part for part in parts if part is not None]
+    if not known_parts:
         return None
     spans = [
-        (first + start, end + start)
+        (span_start + start, end + start)
         for part, start in zip(parts, starts, strict=False)
         if part is not None
-        for first, end in part.omitted_spans
+        for span_start, end in part.omitted_spans
     ]
-    omitted = tuple(chain.from_iterable(part.omitted for part in known))
+    omitted_words = tuple(chain.from_iterable(part.omitted for part in known_parts))
     return Coverage(
-        omitted,
-        tuple(chain.from_iterable(part.missing_numbers for part in known)),
-        tuple(chain.from_iterable(part.added_numbers for part in known)),
-        tuple(spans) if len(spans) == len(omitted) else (),
+        omitted_words,
+        tuple(chain.from_iterable(part.missing_numbers for part in known_parts)),
+        tuple(chain.from_iterable(part.added_numbers for part in known_parts)),
+        tuple(spans) if len(spans) == len(omitted_words) else (),
     )

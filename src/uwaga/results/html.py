@@ -32,8 +32,8 @@ INVALID_CHARACTERS = dict.fromkeys(
 
 def escape(text: object) -> str:
     """Return a text escaped for HTML, with invalid characters replaced."""
-    valid = str(text).encode("utf-8", "replace").decode("utf-8")
-    return _escape(valid.translate(INVALID_CHARACTERS).replace("\r", " "), quote=True)
+    valid_text = str(text).encode("utf-8", "replace").decode("utf-8")
+    return _escape(valid_text.translate(INVALID_CHARACTERS).replace("\r", " "), quote=True)
 
 
 def page(title: str, parts: Iterable[str]) -> str:
@@ -69,14 +69,14 @@ def preformatted(text: str) -> str:
     return f"<pre>{escape(text)}</pre>"
 
 
-def details(summary: str, inner: str) -> str:
+def details(summary: str, content: str) -> str:
     """Return a collapsed section as HTML.
 
     Args:
         summary: plain text.
-        inner: HTML.
+        content: HTML.
     """
-    return f"<details><summary>{escape(summary)}</summary>\n{inner}\n</details>"
+    return f"<details><summary>{escape(summary)}</summary>\n{content}\n</details>"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -197,8 +197,10 @@ def _ticks(low: float, high: float) -> tuple[list[float], int]:
     span = (high - low) or abs(high) or 1.0
     power = 10.0 ** math.floor(math.log10(span / TICKS))
     step = next((power * digit for digit in (1, 2, 5) if span / (power * digit) <= TICKS), power * 10)
-    first, count = math.floor(low / step), math.ceil(high / step)
-    values = [step * number for number in range(first, max(count, first + 1) + 1)]
+    first_multiple, last_multiple = math.floor(low / step), math.ceil(high / step)
+    values = [
+        step * multiple for multiple in range(first_multiple, max(last_multiple, first_multiple + 1) + 1)
+    ]
     return values, max(0, -math.floor(math.log10(step)))
 
 

@@ -182,8 +182,8 @@ class WordAlignment(JsonRecord):
         if self.texts is None:
             return f"WordAlignment({self})"
         (source, target), words = self.texts, []
-        for first, second in self.links[:MAX_REPR_LINKS]:
-            (left, left_end), (right, right_end) = self.source[first], self.target[second]
+        for source_index, target_index in self.links[:MAX_REPR_LINKS]:
+            (left, left_end), (right, right_end) = self.source[source_index], self.target[target_index]
             words.append(f"{source[left:left_end]} → {target[right:right_end]}")
         words += ["…"] if len(self.links) > MAX_REPR_LINKS else []
         return f"WordAlignment({', '.join(words)})"
@@ -252,8 +252,8 @@ class DraftUse(NamedTuple):
     @classmethod
     def total(cls, parts: Iterable[DraftUse | None]) -> DraftUse | None:
         """Return the sums of the parts that are not None; None if all parts are None."""
-        present = [part for part in parts if part is not None]
-        return cls(*map(sum, zip(*present, strict=True))) if present else None
+        parts_with_coverage = [part for part in parts if part is not None]
+        return cls(*map(sum, zip(*parts_with_coverage, strict=True))) if parts_with_coverage else None
 
     def to_dict(self) -> dict[str, object]:
         """Return the numbers and shares by name."""
@@ -419,7 +419,8 @@ class Translation(JsonRecord):
             attentions = Attentions(cross=self.attention[None, None])
         if self.steps:
             parts += [
-                details(f"step {number}", step._repr_html_()) for number, step in enumerate(self.steps, 1)
+                details(f"step {step_number}", step._repr_html_())
+                for step_number, step in enumerate(self.steps, 1)
             ]
         elif attentions:
             parts.append(attention_view(attentions, self.source_tokens, self.tokens))

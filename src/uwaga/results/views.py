@@ -73,8 +73,8 @@ def _paths(weights: NDArray[np.floating]) -> list[str]:
     shade = np.searchsorted(SHADES, weights, side="right")  # (queries, keys): 0 for none
     for number, threshold in enumerate(SHADES, start=1):
         runs = []
-        for row, selected in enumerate((shade == number).astype(np.int8)):
-            edges = np.flatnonzero(np.diff(selected, prepend=0, append=0))
+        for row, is_selected in enumerate((shade == number).astype(np.int8)):
+            edges = np.flatnonzero(np.diff(is_selected, prepend=0, append=0))
             runs += [f"M{start} {row}.5h{stop - start}" for start, stop in edges.reshape(-1, 2).tolist()]
         if runs:
             opacity = min(1.0, threshold + 0.1)
@@ -260,7 +260,7 @@ def _read_file(name: str) -> str:
     return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
-UNSURE_BELOW = 0.5
+UNSURE_THRESHOLD = 0.5
 """Mean piece probability below which words are coloured; lower probabilities have stronger colours."""
 
 
@@ -280,6 +280,6 @@ def _colour_word(word: Word) -> str:
     title = f"probability {word.probability:.2f}, mean of its pieces {word.mean:.2f}"
     if word.entropy is not None:
         title += f", entropy {word.entropy:.2f}"
-    doubt = max(0.0, UNSURE_BELOW - word.mean) / UNSURE_BELOW
+    doubt = max(0.0, UNSURE_THRESHOLD - word.mean) / UNSURE_THRESHOLD
     style = f' style="background:rgba(235,110,20,{0.55 * doubt:.2f})"' if doubt else ""
     return f'<span title="{title}"{style}>{escape(word.text)}</span>'
