@@ -77,7 +77,7 @@ class Registry(Mapping[str, T]):
         return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
-        return any(name == known for known in self)
+        return any(name == registered_name for registered_name in self)
 
     def find(self, name: str) -> T:
         """Return the implementation registered under a name.

@@ -206,7 +206,7 @@ class DataSettings(StrictModel):
     def resolve(self, corpora: list[CorpusSettings]) -> list[CorpusSettings]:
         """Return copies of corpora, with unique names and with unset options filled in from this group."""
         names = {corpus.name for corpus in corpora}
-        resolved = []
+        resolved_corpora = []
         for corpus in corpora:
             name = corpus.name
             if not name:
@@ -222,8 +222,8 @@ class DataSettings(StrictModel):
                 "bad_lines": corpus.bad_lines or self.bad_lines,
                 "filters": corpus.filters.model_copy(update=filters),
             }
-            resolved.append(corpus.model_copy(update=changes))
-        return resolved
+            resolved_corpora.append(corpus.model_copy(update=changes))
+        return resolved_corpora
 
     @property
     def tags(self) -> list[str]:
@@ -245,6 +245,6 @@ def corpus_stem(file: str) -> str:
     return _INVALID_NAME_CHARACTERS.sub("_", file_name).strip("._")[-_MAX_NAME_LENGTH:] or "corpus"
 
 
-def _unique_name(name: str, used: set[str]) -> str:
-    candidates = (name, *(f"{name}-{number}" for number in range(2, len(used) + 3)))
-    return next(candidate for candidate in candidates if candidate not in used)
+def _unique_name(name: str, used_names: set[str]) -> str:
+    candidates = (name, *(f"{name}-{number}" for number in range(2, len(used_names) + 3)))
+    return next(candidate for candidate in candidates if candidate not in used_names)

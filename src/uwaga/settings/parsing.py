@@ -94,17 +94,17 @@ def _follow(kind: type[StrictModel], keys: list[str]) -> tuple[list[str], type[S
         if key.isdigit() and in_group:
             continue  # an index in the list before it
         field = kind.model_fields.get(key) if in_group else None
-        inner = field.annotation if field else None
-        choices = _families(inner)
-        optional = [part for part in get_args(inner) if part is not type(None)]
-        if len(optional) == 1 and get_origin(inner) is UnionType:
-            inner = optional[0]
-        element = get_args(inner)[0] if get_origin(inner) is list else None
+        annotation = field.annotation if field else None
+        choices = _families(annotation)
+        optional = [part for part in get_args(annotation) if part is not type(None)]
+        if len(optional) == 1 and get_origin(annotation) is UnionType:
+            annotation = optional[0]
+        element = get_args(annotation)[0] if get_origin(annotation) is list else None
         if isinstance(element, type) and issubclass(element, StrictModel):
             kind = element
             continue
-        if isinstance(inner, type) and issubclass(inner, StrictModel):
-            kind = inner
+        if isinstance(annotation, type) and issubclass(annotation, StrictModel):
+            kind = annotation
         elif not choices:
             in_group = False
     return path, kind

@@ -59,13 +59,13 @@ class RotarySettings(StrictModel):
     @model_validator(mode="after")
     def _check_parameters(self) -> RotarySettings:
         required = _REQUIRED_FIELDS[self.scaling]
-        allowed = (*required, *_ALLOWED_FIELDS.get(self.scaling, ()))
+        allowed_fields = (*required, *_ALLOWED_FIELDS.get(self.scaling, ()))
         for name in type(self).model_fields:
             is_set = getattr(self, name) is not None
             if name in required and not is_set:
                 raise ValueError(f"scaling {self.scaling} needs {name}")
-            if is_set and name not in ("base", "scaling", *allowed):
-                expectation = f"has only {', '.join(allowed)}" if allowed else "has no settings"
+            if is_set and name not in ("base", "scaling", *allowed_fields):
+                expectation = f"has only {', '.join(allowed_fields)}" if allowed_fields else "has no settings"
                 raise ValueError(f"scaling {self.scaling} has no setting {name}: it {expectation}")
         low, high = self.low_frequency_factor, self.high_frequency_factor
         if low is not None and high is not None and low >= high:
@@ -113,30 +113,34 @@ class RotarySettings(StrictModel):
             assert self.original_length is not None
             length_ratio = max(max_length, self.original_length) / self.original_length
             base *= (self.factor * length_ratio - (self.factor - 1)) ** (head_width / (head_width - 2))
-        unscaled = base ** (-2.0 * pairs / head_width)
+        unscaled_frequencies = base ** (-2.0 * pairs / head_width)
         if self.scaling in ("none", "dynamic"):
-            return unscaled
+            return unscaled_frequencies
         assert self.factor is not None
         if self.scaling == "linear":
-            return unscaled / self.factor
-        shares = self._unscaled_shares(unscaled, head_width)
-        return shares * unscaled + (1.0 - shares) * unscaled / self.factor
+            return unscaled_frequencies / self.factor
+        shares = self._unscaled_shares(unscaled_frequencies, head_width)
+        return shares * unscaled_frequencies + (1.0 - shares) * unscaled_frequencies / self.factor
 
-    def _unscaled_shares(self, unscaled: NDArray[np.float64], head_width: int) -> NDArray[np.float64]:
+    def _unscaled_shares(
+        self, unscaled_frequencies: NDArray[np.float64], head_width: int
+    ) -> NDArray[np.float64]:
         """Return the weight, 0 to 1, of each unscaled frequency for llama3 and yarn, (head_width / 2,)."""
         assert self.original_length is not None
         if self.scaling == "llama3":
             low, high = self.low_frequency_factor, self.high_frequency_factor
             assert low is not None
             assert high is not None
-            turns = self.original_length * unscaled / (2 * math.pi)
+            turns = self.original_length * unscaled_frequencies / (2 * math.pi)
             return np.clip((turns - low) / (high - low), 0.0, 1.0)
 
         def pair_index(turns: float) -> float:
             ratio = self.original_length / (turns * 2 * math.pi)  # type: ignore[operator]
             return head_width * math.log(ratio) / (2 * math.log(self.base))
 
-        first = max(math.floor(pair_index(self.beta_fast or 32.0)), 0)
-        last = min(math.ceil(pair_index(self.beta_slow or 1.0)), head_width - 1)
-        ramp = (np.arange(len(unscaled)) - first) / (last - first if last != first else 0.001)
+        ramp_start = max(math.floor(pair_index(self.beta_fast or 32.0)), 0)
+        ramp_end = min(math.ceil(pair_index(self.beta_slow or 1.0)), head_width - 1)
+        ramp = (np.arange(len(unscaled_frequencies)) - ramp_start) / (
+            ramp_end - ramp_start if ramp_end != ramp_start else 0.001
+        )
         return 1.0 - np.clip(ramp, 0.0, 1.0)

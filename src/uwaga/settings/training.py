@@ -223,10 +223,10 @@ class Settings(StrictModel):
             raise ValueError(
                 "model.family: a decoder-only model has a single vocabulary; set text.joint: true"
             )
-        needed = 2 * self.data.max_tokens + 1
-        if self.model.max_length < needed:
+        needed_tokens = 2 * self.data.max_tokens + 1
+        if self.model.max_length < needed_tokens:
             raise ValueError(
-                f"a source, its end symbol and the target need up to {needed} positions, but "
+                f"a source, its end symbol and the target need up to {needed_tokens} positions, but "
                 f"model.max_length is {self.model.max_length}: raise it, or lower data.max_tokens"
             )
         return self

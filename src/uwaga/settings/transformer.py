@@ -120,8 +120,8 @@ class TransformerSettings(BlockSettings):
 
         The last matrix maps back to the model's width; it is omitted if its input already has that width.
         """
-        inner = self.aan_feed_forward or self.decoder_feed_forward or self.feed_forward
-        widths = [self.width] + [inner] * (self.aan_layers - 1)
+        inner_width = self.aan_feed_forward or self.decoder_feed_forward or self.feed_forward
+        widths = [self.width] + [inner_width] * (self.aan_layers - 1)
         if widths[-1] != self.width:
             widths.append(self.width)
         return list(pairwise(widths))
@@ -295,5 +295,5 @@ class ProphetNetSettings(BlockSettings):
     @property
     def loss_shares(self) -> tuple[float, ...]:
         """The weight in the loss of each predicted token, next token first: ``γ^j / Σ_i γ^i`` (Qi 2020)."""
-        powers = [self.ngram_decay**number for number in range(self.ngram)]
+        powers = [self.ngram_decay**exponent for exponent in range(self.ngram)]
         return tuple(power / sum(powers) for power in powers)

@@ -128,12 +128,12 @@ def change_setting(values: dict[str, Any], change: str, example: str = "training
         ) from None
     *groups, last_key = key.split(".")
     for depth, group in enumerate(groups):
-        inner = values.setdefault(group, {})
-        if isinstance(inner, str) and (depth, group) == (0, "model"):
-            inner = values[group] = {"preset": inner}
-        if not isinstance(inner, dict):
+        group_values = values.setdefault(group, {})
+        if isinstance(group_values, str) and (depth, group) == (0, "model"):
+            group_values = values[group] = {"preset": group_values}
+        if not isinstance(group_values, dict):
             raise SettingsError(
                 f"{change[:MAX_ARGUMENT_LENGTH]}: {group} holds a value, not a group of settings"
             )
-        values = inner
+        values = group_values
     values[last_key] = value
