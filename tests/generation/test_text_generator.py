@@ -264,7 +264,7 @@ def test_generate_command_reports_invalid_input(peer, tmp_path):
 def test_hub_names_without_an_owner_are_resolved(monkeypatch, tmp_path):
     requested = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(hub, "_from_hub", lambda name: requested.append(name) or tmp_path)
+    monkeypatch.setattr(hub, "_download_from_hub", lambda name: requested.append(name) or tmp_path)
     for name in ("gpt2", "bert-base-uncased", "t5-small"):
         assert hub.find_model(name) == tmp_path
     assert requested == ["openai-community/gpt2", "google-bert/bert-base-uncased", "google-t5/t5-small"]

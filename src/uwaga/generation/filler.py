@@ -164,8 +164,8 @@ class MaskFiller:
         for gaps, name in zip(positions, names, strict=True):
             if not gaps:
                 raise DataError(f"{name} has no {MASK}: replace a word with it")
-        encoded = zip(texts, self._in_batches(self.model.encode, ids), positions, strict=True)
-        return [self._fillings(text, head(states[gaps]), k) for text, states, gaps in encoded]
+        encodings = zip(texts, self._run_batches(self.model.encode, ids), positions, strict=True)
+        return [self._fillings(text, head(states[gaps]), k) for text, states, gaps in encodings]
 
     @overload
     def encode(  # type: ignore[overload-overlap]
@@ -186,7 +186,7 @@ class MaskFiller:
         ids = [self._ids(text, f"text {number}") for number, text in enumerate(texts, start=1)]
         encodings = [
             Encoding(tuple(self.tokeniser.pieces(row)), states.float().cpu().numpy())
-            for row, states in zip(ids, self._in_batches(self.model.encode, ids), strict=True)
+            for row, states in zip(ids, self._run_batches(self.model.encode, ids), strict=True)
         ]
         return encodings[0] if isinstance(text, str) else encodings
 
@@ -211,14 +211,14 @@ class MaskFiller:
         """
         texts = [text] if isinstance(text, str) else list(text)
         ids = [self._ids(text, f"text {number}") for number, text in enumerate(texts, start=1)]
-        attentions = self._in_batches(self.model.attentions, ids)
+        attentions = self._run_batches(self.model.attentions, ids)
         attended_texts = [
             AttendedText(text, tuple(self.tokeniser.pieces(row)), matrices)
             for text, row, matrices in zip(texts, ids, attentions, strict=True)
         ]
         return attended_texts[0] if isinstance(text, str) else attended_texts
 
-    def _in_batches(
+    def _run_batches(
         self, function: Callable[[list[list[int]]], list[Value]], ids: Sequence[list[int]]
     ) -> list[Value]:
         """Return a model function's result for each text, calling the function with texts of similar length
@@ -259,7 +259,7 @@ def _fill_gap(text: str, gap: int, piece: str) -> str:
     the word.
     """
     parts = text.split(MASK)
-    before, after = MASK.join(parts[: gap + 1]), MASK.join(parts[gap + 1 :])
+    text_before, text_after = MASK.join(parts[: gap + 1]), MASK.join(parts[gap + 1 :])
     if piece.startswith(CONTINUATION_MARK):
-        before, piece = before.rstrip(), piece.removeprefix(CONTINUATION_MARK)
-    return before + piece + after
+        text_before, piece = text_before.rstrip(), piece.removeprefix(CONTINUATION_MARK)
+    return text_before + piece + text_after

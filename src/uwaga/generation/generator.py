@@ -19,7 +19,7 @@ from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.attention import AttendedText, all_attentions
 from uwaga.translator.model import summary
-from uwaga.translator.stream import grow
+from uwaga.translator.stream import stream_text
 from uwaga.translator.text import TokenPair
 
 if TYPE_CHECKING:
@@ -343,7 +343,7 @@ class TextGenerator:
         options.check_streams()
         _check_prompt_options(options)
         prepared_prompt = self._prepare_prompt(prompt, name)
-        return grow(
+        return stream_text(
             prepared_prompt.decoder,
             SearchInput(prepared_prompt.ids, history=prepared_prompt.ids),
             options,
@@ -380,8 +380,10 @@ class TextGenerator:
         that has a text, is decoded together with the new tokens.
         """
         decode = self.tokeniser.decode
-        first = next((index for index in reversed(range(len(prompt))) if decode(prompt[index:])), len(prompt))
-        end = list(prompt[first:])
+        first_index = next(
+            (index for index in reversed(range(len(prompt))) if decode(prompt[index:])), len(prompt)
+        )
+        end = list(prompt[first_index:])
         skipped_length = len(decode(end))
         return lambda tokens: decode([*end, *tokens])[skipped_length:]
 
