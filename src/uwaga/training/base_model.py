@@ -130,8 +130,8 @@ def open_base(settings: Settings) -> tuple[Settings, BaseCheckpoint | None]:
     is_rewritten = settings.adapt.vocabulary == "keep" and settings.adapt.lora is None
     checkpoint = _read_checkpoint(settings.init, is_rewritten)
     languages = [
-        None if name == unknown else name
-        for name, unknown in zip(settings.data.languages, UNSTATED_LANGUAGES, strict=True)
+        None if name == placeholder_code else name
+        for name, placeholder_code in zip(settings.data.languages, UNSTATED_LANGUAGES, strict=True)
     ]
     try:
         direction = checkpoint.languages.direction(*languages)
@@ -189,10 +189,10 @@ def _subword_tokenisers(checkpoint: Checkpoint) -> tuple[TrainingSubwords, Train
     source, target = checkpoint.source, checkpoint.target
     if isinstance(source, Tokeniser) and isinstance(target, Tokeniser):
         return source, target
-    first, name = checkpoint.decoding.first, str(checkpoint.path)
+    first_token, name = checkpoint.decoding.first, str(checkpoint.path)
     return (
         RowTokeniser.for_side(source, checkpoint.source_vocabulary, "source", name=name),
-        RowTokeniser.for_side(target, checkpoint.target_vocabulary, "target", first, name),
+        RowTokeniser.for_side(target, checkpoint.target_vocabulary, "target", first_token, name),
     )
 
 
@@ -233,18 +233,18 @@ def _limit_max_tokens(
     settings: Settings, checkpoint: Checkpoint, tokenisers: tuple[TrainingSubwords, TrainingSubwords]
 ) -> int:
     """Return ``data.max_tokens``, lowered to the limit of the model if the run does not set it."""
-    base_settings, requested = checkpoint.settings, settings.data.max_tokens
+    base_settings, requested_length = checkpoint.settings, settings.data.max_tokens
     if getattr(base_settings, "positions", "") == "relative":
-        return requested
+        return requested_length
     limit = base_settings.max_length - max(
         side.special_token_count if isinstance(side, RowTokeniser) else 1 for side in tokenisers
     )
-    if requested <= base_settings.max_length - 1:
-        return requested
+    if requested_length <= base_settings.max_length - 1:
+        return requested_length
     if "max_tokens" in settings.data.model_fields_set or limit < 1:
         raise SettingsError(
-            f"data.max_tokens: {requested}, but the model named by init accepts {base_settings.max_length} "
-            f"tokens, including special tokens; lower it to {max(1, limit)}"
+            f"data.max_tokens: {requested_length}, but the model named by init accepts "
+            f"{base_settings.max_length} tokens, including special tokens; lower it to {max(1, limit)}"
         )
     return limit
 

@@ -69,7 +69,7 @@ class BatchSharding:
         starts = [0]
         for size in self.sizes:
             starts.append(starts[-1] + min(parts, size.sentences))
-        return [starts[number] for number in self.local]
+        return [starts[index] for index in self.local]
 
 
 def shard_batches(
@@ -90,9 +90,9 @@ def shard_batches(
         [int(is_stopping), *(number for batch in batches for number in BatchSize.from_batch(batch))]
     )
     sizes = []
-    for number in range(accumulate):
-        start = 1 + number // ranks.world * _SIZE_FIELDS
-        sizes.append(BatchSize(*values[number % ranks.world][start : start + _SIZE_FIELDS]))
+    for index in range(accumulate):
+        start = 1 + index // ranks.world * _SIZE_FIELDS
+        sizes.append(BatchSize(*values[index % ranks.world][start : start + _SIZE_FIELDS]))
     sharding = BatchSharding(tuple(sizes), range(ranks.rank, accumulate, ranks.world))
     return sharding, any(row[0] for row in values)
 

@@ -44,13 +44,13 @@ SCORING_SETTINGS = (
 
 def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested settings as a flat mapping with dotted names, such as ``training.schedule.peak``."""
-    flat: dict[str, Any] = {}
+    flat_values: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):
-            flat |= flatten(value, f"{prefix}{name}.")
+            flat_values |= flatten(value, f"{prefix}{name}.")
         else:
-            flat[prefix + name] = value
-    return flat
+            flat_values[prefix + name] = value
+    return flat_values
 
 
 def fixed_settings(settings: Settings) -> dict[str, Any]:
@@ -65,11 +65,11 @@ def fixed_settings(settings: Settings) -> dict[str, Any]:
     values.get("data", {}).pop("also", None)  # used only for evaluation
     if settings.model.family != "transformer":  # otherwise the family would be omitted as a default
         values["model"] = {"family": settings.model.family, **values.get("model", {})}
-    for number, corpus in enumerate(settings.data.train):  # the list itself may change
+    for index, corpus in enumerate(settings.data.train):  # the list itself may change
         options = corpus.model_dump(
             mode="json", exclude_defaults=True, exclude={"files", "name", "format", "alignment"}
         )
-        values.setdefault("data", {})[f"train.{number}"] = options
+        values.setdefault("data", {})[f"train.{index}"] = options
     changeable = CHANGEABLE_SETTINGS | (
         {STEPS_SETTING} if settings.training.schedule.kind in _OPEN_ENDED_SCHEDULES else set()
     )
@@ -82,22 +82,22 @@ def scoring_settings(settings: Settings) -> dict[str, Any]:
     return {name: values[name] for name in SCORING_SETTINGS}
 
 
-def check_unchanged(path: Path, before: dict[str, Any], settings: Settings) -> None:
+def check_unchanged(path: Path, old_settings: dict[str, Any], settings: Settings) -> None:
     """Raise CheckpointError if a setting that must not change within a run has changed.
 
     Args:
         path: path of the checkpoint, for the message.
-        before: result of :func:`fixed_settings` stored in the checkpoint.
+        old_settings: result of :func:`fixed_settings` stored in the checkpoint.
         settings: current settings.
     """
     current = fixed_settings(settings)
-    changed = _changed_names(before, current)
-    if not changed:
+    changed_names = _changed_names(old_settings, current)
+    if not changed_names:
         return
-    changes = "; ".join(_describe_change(name, before, current, settings) for name in changed)
+    changes = "; ".join(_describe_change(name, old_settings, current, settings) for name in changed_names)
     steps = (
         ""
-        if STEPS_SETTING in changed
+        if STEPS_SETTING in changed_names
         else f"{STEPS_SETTING}, "
         if settings.training.schedule.kind in _OPEN_ENDED_SCHEDULES
         else ""
@@ -120,12 +120,16 @@ def check_subword_models(run: Path, settings: Settings) -> None:
     if not models or not path.exists():
         return  # no models, or provided by the user
     try:
-        before = load_settings(path)
+        saved_settings = load_settings(path)
     except SettingsError:
         return  # written by another version
-    old, new = ({f"text.{k}": v for k, v in group.text.model_dump().items()} for group in (before, settings))
-    if changed := _changed_names(old, new):
-        changes = "; ".join(f"{name} was {old[name]} and is now {new[name]}" for name in changed)
+    old_settings, new_settings = (
+        {f"text.{k}": v for k, v in group.text.model_dump().items()} for group in (saved_settings, settings)
+    )
+    if changed_names := _changed_names(old_settings, new_settings):
+        changes = "; ".join(
+            f"{name} was {old_settings[name]} and is now {new_settings[name]}" for name in changed_names
+        )
         raise SettingsError(
             f"{run / 'text'}: the subword models were trained with other settings: {changes}; delete "
             "this folder"
@@ -135,16 +139,18 @@ def check_subword_models(run: Path, settings: Settings) -> None:
 def describe_changes(settings: Settings) -> list[str]:
     """Return a line such as ``training.steps: 10 → 15`` for each setting that differs from settings.yaml."""
     try:
-        before = flatten(load_settings(settings.run / "settings.yaml").model_dump(mode="json"))
+        old_values = flatten(load_settings(settings.run / "settings.yaml").model_dump(mode="json"))
     except SettingsError:
         return []
-    current = flatten(settings.model_dump(mode="json"))
-    changed = [name for name in _changed_names(before, current) if name != "run"]
-    return [f"{name}: {before.get(name)} → {current.get(name)}" for name in changed]
+    new_values = flatten(settings.model_dump(mode="json"))
+    changed_names = [name for name in _changed_names(old_values, new_values) if name != "run"]
+    return [f"{name}: {old_values.get(name)} → {new_values.get(name)}" for name in changed_names]
 
 
-def _changed_names(before: dict[str, Any], current: dict[str, Any]) -> list[str]:
-    return [name for name in sorted({*before, *current}) if before.get(name) != current.get(name)]
+def _changed_names(old_values: dict[str, Any], new_values: dict[str, Any]) -> list[str]:
+    return [
+        name for name in sorted({*old_values, *new_values}) if old_values.get(name) != new_values.get(name)
+    ]
 
 
 def _describe_change(name: str, before: dict[str, Any], current: dict[str, Any], settings: Settings) -> str:

@@ -36,13 +36,13 @@ _ERROR_NUMBER = re.compile(r"os error (\d+)")  # in messages of safetensors, whi
 
 def explain_write_error(error: Exception) -> str:
     """Return a text that says why a file could not be written, and what to do."""
-    number = error.errno if isinstance(error, OSError) else None
-    if number is None and (match := _ERROR_NUMBER.search(str(error))):
-        number = int(match[1])
-    reason = os.strerror(number) if number else str(error)
-    if number in DISK_FULL_ERRORS:
+    error_number = error.errno if isinstance(error, OSError) else None
+    if error_number is None and (match := _ERROR_NUMBER.search(str(error))):
+        error_number = int(match[1])
+    reason = os.strerror(error_number) if error_number else str(error)
+    if error_number in DISK_FULL_ERRORS:
         return f"{reason}; free some space and rerun the same command to resume"
-    if number == errno.ENOENT:
+    if error_number == errno.ENOENT:
         return (
             f"{reason}: another program deleted the file while it was being written. Rerun the same command "
             "to resume from the newest existing checkpoint"
@@ -71,9 +71,9 @@ def append_to_file(path: Path, content: bytes) -> None:
     try:
         size = os.fstat(handle).st_size
         try:
-            remaining = memoryview(content)
-            while remaining:
-                remaining = remaining[os.write(handle, remaining) :]
+            remaining_content = memoryview(content)
+            while remaining_content:
+                remaining_content = remaining_content[os.write(handle, remaining_content) :]
         except OSError as error:
             os.ftruncate(handle, size)
             error.filename = str(path)
@@ -148,12 +148,12 @@ def is_regular(step: int, training: TrainingSettings) -> bool:
 def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, Tensor]) -> Path:
     """Write a checkpoint atomically, and return its path."""
     path = checkpoint_path(folder, progress.step)
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"progress": json.dumps(asdict(progress)), "checksum": _compute_checksum(plain)}
+    cpu_tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = {"progress": json.dumps(asdict(progress)), "checksum": _compute_checksum(cpu_tensors)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with replace_file(path) as file:
-            save_file(plain, file.name, metadata=header)
+            save_file(cpu_tensors, file.name, metadata=header)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: cannot be written: {explain_write_error(error)}") from None
     return path

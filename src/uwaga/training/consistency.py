@@ -51,12 +51,17 @@ def collect_inputs(settings: Settings, base: BaseCheckpoint | None) -> dict[str,
 
 def compare_inputs(inputs_by_rank: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
     """Raise SettingsError if the inputs of a process differ from those of rank 0."""
-    first = inputs_by_rank[0]
-    for rank, current in enumerate(inputs_by_rank):
-        names = [name for name in {**first, **current} if first.get(name) != current.get(name)]
+    first_inputs = inputs_by_rank[0]
+    for rank, current_inputs in enumerate(inputs_by_rank):
+        names = [
+            name
+            for name in {**first_inputs, **current_inputs}
+            if first_inputs.get(name) != current_inputs.get(name)
+        ]
         if names:
             differences = "; ".join(
-                f"{name}: {current.get(name)} instead of {first.get(name)}" for name in names[:3]
+                f"{name}: {current_inputs.get(name)} instead of {first_inputs.get(name)}"
+                for name in names[:3]
             )
             raise SettingsError(
                 f"{ranks.describe(rank)} differs from {ranks.describe(0)}: {differences}. All processes of a "

@@ -25,7 +25,7 @@ from uwaga.tokenizers.training import train_tokeniser
 
 
 def prepare_links(
-    corpus: CorpusSettings, guided: GuidedAlignmentSettings, path: Path, log: Callable[[str], None]
+    corpus: CorpusSettings, guide_settings: GuidedAlignmentSettings, path: Path, log: Callable[[str], None]
 ) -> LinkFile:
     """Return the word alignment file of a corpus.
 
@@ -33,7 +33,7 @@ def prepare_links(
     to date. The aligner keeps all words of the corpus in memory.
     """
     if corpus.alignment:
-        return LinkFile(corpus.alignment, guided.words)
+        return LinkFile(corpus.alignment, guide_settings.words)
     reader = read_corpus(corpus)
     options = corpus.model_dump(mode="json", include={"columns", "languages", "bad_lines"})
     inputs = {"files": [identify(file) for file in reader.files], **options}
@@ -109,13 +109,13 @@ class Corpora:
     def _positioned_batches(
         self, epoch: int, batch_index: int, rank: int, world: int
     ) -> Iterator[tuple[Position, Batch]]:
-        number = 0
+        next_rank = 0
         while True:
             while self.train.has_batch(epoch, batch_index):
-                if number == rank:
+                if next_rank == rank:
                     local_batch = self.train.batch(epoch, batch_index)
-                number = (number + 1) % world
-                if number == 0:
+                next_rank = (next_rank + 1) % world
+                if next_rank == 0:
                     yield (epoch, batch_index), local_batch
                 batch_index += 1
             epoch, batch_index = epoch + 1, 0
@@ -141,8 +141,8 @@ def prepare_corpora(
     for tag in settings.data.tags:
         tag_ids(source, tag)  # raises before a corpus is read
     data = settings.data
-    guided = settings.training.guided_alignment
-    train = _build_stores(settings, data.train, "train", tokenisers, data, log, guided)
+    guide_settings = settings.training.guided_alignment
+    train = _build_stores(settings, data.train, "train", tokenisers, data, log, guide_settings)
     weights = [1.0 if corpus.weight is None else corpus.weight for corpus in data.train]
     mixture = Mixture(train, weights, data.temperature)
     if len(train) > 1:
@@ -154,11 +154,13 @@ def prepare_corpora(
             )
     dev = _prepare_dev_set(settings, data.dev, "dev", tokenisers, log)
     also = {
-        name: _prepare_dev_set(settings, corpora, f"also-{number}", tokenisers, log)
-        for number, (name, corpora) in enumerate(data.also.items())
+        name: _prepare_dev_set(settings, corpora, f"also-{index}", tokenisers, log)
+        for index, (name, corpora) in enumerate(data.also.items())
     }
     training = settings.training
-    batches = Batches(mixture, tokenisers, data, training.seed, training.batch_tokens, guided is not None)
+    batches = Batches(
+        mixture, tokenisers, data, training.seed, training.batch_tokens, guide_settings is not None
+    )
     return Corpora(source, target, batches, dev, also, mixture.describe())
 
 
@@ -169,13 +171,13 @@ def _prepare_dev_set(
     tokenisers: tuple[TrainingSubwords, TrainingSubwords],
     log: Callable[[str], None],
 ) -> DevSet:
-    plain = settings.data.model_copy(update={"augment": {}, "subword_sampling": 0.0})
-    mixture = Mixture(_build_stores(settings, corpora, data_set, tokenisers, plain, log))
-    dev_batches = Batches(mixture, tokenisers, plain, 0, settings.training.batch_tokens)
+    data_settings = settings.data.model_copy(update={"augment": {}, "subword_sampling": 0.0})
+    mixture = Mixture(_build_stores(settings, corpora, data_set, tokenisers, data_settings, log))
+    dev_batches = Batches(mixture, tokenisers, data_settings, 0, settings.training.batch_tokens)
     batches = [dev_batches.batch(0, index) for index in range(dev_batches.count(0))]
-    resolved = settings.data.resolve(corpora)
+    resolved_settings = settings.data.resolve(corpora)
     return DevSet(
-        batches, [pair for corpus in resolved for pair in _add_tag(read_corpus(corpus), corpus.tag)]
+        batches, [pair for corpus in resolved_settings for pair in _add_tag(read_corpus(corpus), corpus.tag)]
     )
 
 
@@ -186,17 +188,17 @@ def _build_stores(
     tokenisers: tuple[TrainingSubwords, TrainingSubwords],
     data: DataSettings,
     log: Callable[[str], None],
-    guided: GuidedAlignmentSettings | None = None,
+    guide_settings: GuidedAlignmentSettings | None = None,
 ) -> list[Store]:
     """Build the store of each corpus; the store of a single unnamed corpus is named ``data_set``."""
     is_single = len(corpora) == 1 and not corpora[0].name
-    keep_text = data.subword_sampling > 0 or guided is not None
+    keep_text = data.subword_sampling > 0 or guide_settings is not None
     stores = []
     for corpus in data.resolve(corpora):
         folder = settings.run / "data" / (data_set if is_single else f"{data_set}.{corpus.name}")
         links = None
-        if guided is not None:
-            links = prepare_links(corpus, guided, folder.with_name(f"{folder.name}.alignment"), log)
+        if guide_settings is not None:
+            links = prepare_links(corpus, guide_settings, folder.with_name(f"{folder.name}.alignment"), log)
         reader = read_corpus(corpus, links=links)
         stores.append(build_store(reader, tokenisers, folder, data, keep_text, log=log))
         for line in reader.report.summary():

@@ -111,17 +111,17 @@ def estimate_time(settings: Settings, seconds: float = MAX_SECONDS) -> TimeEstim
                     break
         finally:
             updater.close()
-    first = int(len(durations) > 1)  # the first update allocates memory and selects kernels
-    measured = durations[first:]
+    first_index = int(len(durations) > 1)  # the first update allocates memory and selects kernels
+    measured_durations = durations[first_index:]
     name = "GPU" if device.type == "cuda" else f"{updater.workers} CPU cores"
-    training_seconds = statistics.fmean(measured) * settings.training.steps
+    training_seconds = statistics.fmean(measured_durations) * settings.training.steps
     options = options_from_settings(settings.decoding)[0] if base is None else base.search
     validation = _measure_validations(settings, model, options, group[0], sum(tokens) / sentences)
     return TimeEstimate(
         training_seconds + validation,
         validation,
-        sum(tokens[first:]) / sum(measured),
-        len(measured),
+        sum(tokens[first_index:]) / sum(measured_durations),
+        len(measured_durations),
         real,
         name,
     )
@@ -157,12 +157,12 @@ def _measure_validations(
     sentences = [SearchInput(row[:length]) for row, length in rows]
     start = time.perf_counter()
     mean_loss(model, [batch], training.precision)
-    scored = time.perf_counter()
+    score_end = time.perf_counter()
     if training.validation_sentences:
         search(validation_decoder(model), sentences, options)
     end = time.perf_counter()
-    per_pair = (scored - start) * length / batch.tokens
-    per_translation = (end - scored) * length / int(batch.target_lengths[: len(sentences)].sum())
+    per_pair = (score_end - start) * length / batch.tokens
+    per_translation = (end - score_end) * length / int(batch.target_lengths[: len(sentences)].sum())
     seconds = 0.0
     for corpora in (data.dev, *data.also.values()):
         pairs = _count_pairs(data.resolve(corpora)) or training.validation_sentences
@@ -202,8 +202,8 @@ def _random_batches(settings: Settings, size: int) -> Iterator[Batch]:
     lengths = np.full(sentences, length, dtype=np.int64)
     while True:
         source, target = rng.integers(min(4, size - 1), size, (2, sentences, length))  # (sentences, tokens)
-        shifted = np.concatenate([np.full((sentences, 1), 2), target[:, :-1]], axis=1)
-        yield Batch(source, lengths, shifted, target, lengths, np.arange(sentences))
+        shifted_target = np.concatenate([np.full((sentences, 1), 2), target[:, :-1]], axis=1)
+        yield Batch(source, lengths, shifted_target, target, lengths, np.arange(sentences))
 
 
 def _sample_batches(
@@ -225,7 +225,7 @@ def _sample_batches(
         text = settings.text.model_copy(update={"size": size})
         sample = settings.model_copy(update={"run": folder / str(size), "data": data, "text": text})
         try:
-            prepared = prepare_corpora(sample, lambda line: None, tokenisers)
+            prepared_corpora = prepare_corpora(sample, lambda line: None, tokenisers)
             break
         except SettingsError:  # too few pairs for a vocabulary of this size
             if size <= _MIN_PIECES or tokenisers is not None:
@@ -235,8 +235,8 @@ def _sample_batches(
             raise DataError(f"{settings.data.train[0].files[0]}: {error}") from None
     epoch = 0
     while True:
-        for index in range(prepared.train.count(epoch)):
-            yield prepared.train.batch(epoch, index)
+        for index in range(prepared_corpora.train.count(epoch)):
+            yield prepared_corpora.train.batch(epoch, index)
         epoch += 1
 
 

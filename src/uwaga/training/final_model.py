@@ -112,32 +112,32 @@ def load_final_weights(run: Run) -> FinalWeights:
     ``training.early_stopping_metric`` is worse than that of the best checkpoint, that checkpoint is used
     instead. Both scores are reported and logged.
     """
-    best = _best_step(run)
+    best_step = _best_step(run)
     if run.training.average and (
         steps := tuple(regular_steps(run.folder, run.training)[-run.training.average :])
     ):
         mean = describe_mean(steps)
         _load_mean(run, steps)
-        if best is None or steps == (best,):
+        if best_step is None or steps == (best_step,):
             return FinalWeights(steps, mean)
         result = run.validate("the mean", run.training.validation_beam)
         run.reporter.validation(run.progress, result, "mean", steps)
-        scores = _describe_comparison(run, result, best)
-        if result.score(run.training.early_stopping_metric) >= run.progress.best[best]:
-            return FinalWeights(steps, f"{mean}, not worse on the dev set than step {best} ({scores})")
-        _load_mean(run, (best,))
+        scores = _describe_comparison(run, result, best_step)
+        if result.score(run.training.early_stopping_metric) >= run.progress.best[best_step]:
+            return FinalWeights(steps, f"{mean}, not worse on the dev set than step {best_step} ({scores})")
+        _load_mean(run, (best_step,))
         return FinalWeights(
-            (best,), f"checkpoint of step {best}, better on the dev set than the {mean} ({scores})"
+            (best_step,), f"checkpoint of step {best_step}, better on the dev set than the {mean} ({scores})"
         )
-    if best is not None:
-        _load_mean(run, (best,))
-        return FinalWeights((best,), f"checkpoint of step {best}, the best on the dev set")
+    if best_step is not None:
+        _load_mean(run, (best_step,))
+        return FinalWeights((best_step,), f"checkpoint of step {best_step}, the best on the dev set")
     return FinalWeights((run.progress.step,), f"weights of step {run.progress.step}")
 
 
 def _best_step(run: Run) -> int | None:
-    existing = [step for step in run.progress.best if checkpoint_path(run.folder, step).exists()]
-    return max(existing, key=lambda step: run.progress.best[step], default=None)
+    existing_steps = [step for step in run.progress.best if checkpoint_path(run.folder, step).exists()]
+    return max(existing_steps, key=lambda step: run.progress.best[step], default=None)
 
 
 def _load_mean(run: Run, steps: tuple[int, ...]) -> None:
@@ -145,13 +145,13 @@ def _load_mean(run: Run, steps: tuple[int, ...]) -> None:
     load_weights(run.model, average_checkpoints(paths), paths[-1])
 
 
-def _describe_comparison(run: Run, mean: Validation, best: int) -> str:
+def _describe_comparison(run: Run, mean: Validation, best_step: int) -> str:
     """Return a text such as ``dev loss 4.281 for the mean, 3.120 for step 240``."""
     metric = run.training.early_stopping_metric
     sign = -1 if metric == "loss" else 1
     return (
         f"dev {metric} {sign * mean.score(metric):.6g} for the mean, "
-        f"{sign * run.progress.best[best]:.6g} for step {best}"
+        f"{sign * run.progress.best[best_step]:.6g} for step {best_step}"
     )
 
 
@@ -190,8 +190,8 @@ def write_final_model(
             score_stats,
             trained_alignment_head(settings) or (base.checkpoint.alignment_head if base else None),
         )
-        plain = _without_quantisation(settings, model, source, target)
-        save_model(folder, plain, contents, settings.training.save_dtype)
+        plain_model = _without_quantisation(settings, model, source, target)
+        save_model(folder, plain_model, contents, settings.training.save_dtype)
         return
     assert base is not None
     check_save_dtype(settings, base)
@@ -209,19 +209,19 @@ def write_final_model(
 
 def trained_alignment_head(settings: Settings) -> AlignmentHead | None:
     """Return the attention head that guided alignment trains, or None without guided alignment."""
-    guided = settings.training.guided_alignment
-    if guided is None:
+    guide_settings = settings.training.guided_alignment
+    if guide_settings is None:
         return None
     if not isinstance(settings.model, TransformerSettings):
-        return AlignmentHead(layer=1, step=guided.step)
-    layer = guided.layer or max(1, settings.model.decoder_layers - 1)
-    return AlignmentHead(layer=layer, head=guided.head or 1, step=guided.step)
+        return AlignmentHead(layer=1, step=guide_settings.step)
+    layer = guide_settings.layer or max(1, settings.model.decoder_layers - 1)
+    return AlignmentHead(layer=layer, head=guide_settings.head or 1, step=guide_settings.step)
 
 
 def check_save_dtype(settings: Settings, base: BaseCheckpoint | None) -> None:
     """Raise SettingsError if the format of the finished model does not support ``training.save_dtype``."""
-    foreign = base is not None and not base.is_native and settings.adapt.vocabulary == "keep"
-    if foreign and settings.training.save_dtype in ("bfloat16", "int8"):
+    is_foreign = base is not None and not base.is_native and settings.adapt.vocabulary == "keep"
+    if is_foreign and settings.training.save_dtype in ("bfloat16", "int8"):
         raise SettingsError(
             "training.save_dtype: a folder in Hugging Face's layout can be written only in float32 or float16"
         )
@@ -238,9 +238,9 @@ def _without_quantisation(
     """Return a copy of the model without simulated quantisation, or the model itself if it has none."""
     if settings.training.quantisation == "none":
         return model
-    plain = build_model(settings.model, target.symbols, source.size, target.size)
-    plain.load_state_dict(model.state_dict())
-    return plain
+    plain_model = build_model(settings.model, target.symbols, source.size, target.size)
+    plain_model.load_state_dict(model.state_dict())
+    return plain_model
 
 
 def _make_adapter(folder: Path, settings: Settings, base: BaseCheckpoint, model: Seq2Seq) -> Adapter:
@@ -271,10 +271,10 @@ def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
         raise SettingsError(f"{run}/settings.yaml: no such file; give the folder of a run of `uwaga train`")
     settings, base = open_base(load_settings(run / "settings.yaml"))
     steps, weights = _average_newest(run / "checkpoints", settings.training, count)
-    newest = checkpoint_path(run / "checkpoints", steps[-1])
+    newest_path = checkpoint_path(run / "checkpoints", steps[-1])
     source, target = _load_tokenisers(run, settings, base)
     model = make_initial_model(settings, base, source, target)
-    load_weights(model, weights, newest)
+    load_weights(model, weights, newest_path)
     model.eval()
     progress = Progress(step=steps[-1])
     origin = describe_mean(steps)
@@ -293,15 +293,15 @@ def describe_mean(steps: Sequence[int]) -> str:
 def _average_newest(
     folder: Path, training: TrainingSettings, count: int | None
 ) -> tuple[list[int], dict[str, Tensor]]:
-    requested = count or training.average or 1
+    requested_count = count or training.average or 1
     while True:
         steps = sorted({*regular_steps(folder, training), *checkpoint_steps(folder)[-1:]})
-        if requested > len(steps):
+        if requested_count > len(steps):
             raise CheckpointError(
-                f"{folder}: has {len(steps)} checkpoints, not {requested}; average fewer checkpoints, or "
-                "keep more of them with training.keep_last"
+                f"{folder}: has {len(steps)} checkpoints, not {requested_count}; average fewer checkpoints, "
+                "or keep more of them with training.keep_last"
             )
-        steps = steps[-requested:]
+        steps = steps[-requested_count:]
         paths = [checkpoint_path(folder, step) for step in steps]
         try:
             return steps, average_checkpoints(paths)

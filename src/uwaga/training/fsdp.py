@@ -80,9 +80,9 @@ class ShardedTrainableModel(TrainableModel):
     def copy_to(self, model: Seq2Seq, keep: bool) -> None:
         with self.ranks.connection_errors():
             for sharded, parameter in zip(self.model.parameters(), model.parameters(), strict=True):
-                full = to_full_tensor(sharded)
+                full_tensor = to_full_tensor(sharded)
                 if keep:
-                    parameter.copy_(full)
+                    parameter.copy_(full_tensor)
 
     @contextlib.contextmanager
     def on_device(self, model: Seq2Seq) -> Iterator[None]:

@@ -24,15 +24,18 @@ TokeniserPair = tuple[TrainingSubwords, TrainingSubwords]
 
 
 def replace_vocabulary(
-    model: Seq2Seq, settings: ModelSettings, old: TokeniserPair, new: tuple[Tokeniser, Tokeniser]
+    model: Seq2Seq,
+    settings: ModelSettings,
+    old_tokenisers: TokeniserPair,
+    new_tokenisers: tuple[Tokeniser, Tokeniser],
 ) -> Seq2Seq:
     """Return a copy of a model with new vocabularies; all weights except embeddings and output are unchanged.
 
     Args:
         model: a Transformer.
         settings: settings of the model.
-        old: tokenisers of the old source and target vocabularies.
-        new: tokenisers of the new source and target vocabularies.
+        old_tokenisers: tokenisers of the old source and target vocabularies.
+        new_tokenisers: tokenisers of the new source and target vocabularies.
     """
     if not isinstance(settings, TransformerSettings):
         raise SettingsError(
@@ -40,15 +43,23 @@ def replace_vocabulary(
             f"{settings.family!r}; "
             "set it to keep"
         )
-    if settings.tie in ("all", "embeddings") and new[0].model_bytes != new[1].model_bytes:
+    if (
+        settings.tie in ("all", "embeddings")
+        and new_tokenisers[0].model_bytes != new_tokenisers[1].model_bytes
+    ):
         raise SettingsError(
             f"text.joint: the model named by init shares its embeddings (tie: {settings.tie}), so both sides "
             "must share one vocabulary; set text.joint: true"
         )
-    new_model = build_model(settings, new[1].symbols, new[0].size, new[1].size)
+    new_model = build_model(
+        settings, new_tokenisers[1].symbols, new_tokenisers[0].size, new_tokenisers[1].size
+    )
     weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-    tied = {"all": ("source_embedding.weight", "output_weight"), "embeddings": ("source_embedding.weight",)}
-    shared_names = tied.get(settings.tie, ())
+    tied_names = {
+        "all": ("source_embedding.weight", "output_weight"),
+        "embeddings": ("source_embedding.weight",),
+    }
+    shared_names = tied_names.get(settings.tie, ())
     for name, side in (
         ("source_embedding.weight", 0),
         ("target_embedding.weight", 1),
@@ -56,14 +67,14 @@ def replace_vocabulary(
         ("output_bias", 1),
     ):
         if name in weights:
-            shared = bool(shared_names) and (settings.tie == "all" or name != "output_weight")
-            sources = old if shared and weights[name].dim() == 2 else (old[side],)
-            weights[name] = remap_rows(weights[name], sources, new[side])
+            is_shared = bool(shared_names) and (settings.tie == "all" or name != "output_weight")
+            sources = old_tokenisers if is_shared and weights[name].dim() == 2 else (old_tokenisers[side],)
+            weights[name] = remap_rows(weights[name], sources, new_tokenisers[side])
     new_model.load_state_dict(weights)
     return new_model
 
 
-def remap_rows(table: Tensor, old: Sequence[TrainingSubwords], new: Tokeniser) -> Tensor:
+def remap_rows(table: Tensor, old_tokenisers: Sequence[TrainingSubwords], new_tokeniser: Tokeniser) -> Tensor:
     """Return the rows of a table, such as embeddings, for a new vocabulary.
 
     Special symbols and pieces of the old vocabulary keep their rows. Any other piece is split by the old
@@ -71,29 +82,31 @@ def remap_rows(table: Tensor, old: Sequence[TrainingSubwords], new: Tokeniser) -
 
     Args:
         table: (old vocabulary, ...).
-        old: tokenisers of the old vocabulary: one, or two if both sides share the vocabulary.
-        new: tokeniser of the new vocabulary.
+        old_tokenisers: tokenisers of the old vocabulary: one, or two if both sides share the vocabulary.
+        new_tokeniser: tokeniser of the new vocabulary.
 
     Returns:
         (new vocabulary, ...).
     """
     piece_ids = {
-        piece: number for number, piece in reversed(list(enumerate(old[0].pieces(range(len(table))))))
+        piece: token_id
+        for token_id, piece in reversed(list(enumerate(old_tokenisers[0].pieces(range(len(table))))))
     }
-    old_symbols, new_symbols = old[0].symbols, new.symbols
-    special = {
+    old_symbols, new_symbols = old_tokenisers[0].symbols, new_tokeniser.symbols
+    special_rows = {
         getattr(new_symbols, name): getattr(old_symbols, name) for name in ("start", "end", "pad", "unknown")
     }
     mean_row = table.mean(0)
     rows = []
-    for number, piece in enumerate(new.pieces(range(new.size))):
-        if number in special:
-            rows.append(table[special[number]])
+    for token_id, piece in enumerate(new_tokeniser.pieces(range(new_tokeniser.size))):
+        if token_id in special_rows:
+            rows.append(table[special_rows[token_id]])
         elif piece in piece_ids:
             rows.append(table[piece_ids[piece]])
         else:
             parts = min(
-                (_split_piece(tokeniser, piece) for tokeniser in old), key=lambda ids: (not ids, len(ids))
+                (_split_piece(tokeniser, piece) for tokeniser in old_tokenisers),
+                key=lambda ids: (not ids, len(ids)),
             )
             rows.append(table[parts].mean(0) if parts else mean_row)
     return torch.stack(rows)
@@ -128,10 +141,10 @@ def make_initial_model(
         model = build_model(settings.model, target.symbols, source.size, target.size)
     else:
         model = _model_from_base(settings, base, source, target)
-    guided = settings.training.guided_alignment
-    if guided is not None and isinstance(model, Transformer):
-        model.guided_head = guided_head(model, guided.layer, guided.head)
-    elif guided is not None and (guided.layer or guided.head):
+    guide_settings = settings.training.guided_alignment
+    if guide_settings is not None and isinstance(model, Transformer):
+        model.guided_head = guided_head(model, guide_settings.layer, guide_settings.head)
+    elif guide_settings is not None and (guide_settings.layer or guide_settings.head):
         raise SettingsError("training.guided_alignment: layer and head apply only to Transformers; omit both")
     if settings.training.quantisation == "int8":
         if settings.adapt.lora is not None:
@@ -146,11 +159,11 @@ def make_initial_model(
 
 def learning_rate_factors(settings: Settings, model: Seq2Seq) -> dict[str, float]:
     """Return the learning-rate factor that ``adapt.rates`` sets for each weight, by name of the weight."""
-    names, first = _weight_names(model)
+    names, first_names = _weight_names(model)
     rates: dict[str, float] = {}
     for pattern, rate in settings.adapt.rates.items():
         for name in match_names(pattern, names, "adapt.rates", "weight"):
-            rates[first[name]] = rate
+            rates[first_names[name]] = rate
     return rates
 
 
@@ -186,9 +199,9 @@ def _model_from_base(
 
 def _weight_names(model: Seq2Seq) -> tuple[list[str], dict[str, str]]:
     """Return all names of the weights, and a mapping from each name to the first name of its tensor."""
-    first: dict[int, str] = {}
+    first_names: dict[int, str] = {}
     names = {
-        name: first.setdefault(id(parameter), name)
+        name: first_names.setdefault(id(parameter), name)
         for name, parameter in model.named_parameters(remove_duplicate=False)
     }
     return list(names), names

@@ -38,13 +38,13 @@ def cross_entropy(
         chunk: number of rows whose logits are in memory at a time.
 
     Returns:
-        two scalars, in float64 if ``dtype`` is float64, otherwise in float32; only ``smoothed`` has a
+        two scalars, in float64 if ``dtype`` is float64, otherwise in float32; only ``smoothed_loss`` has a
             gradient.
     """
-    smoothed, plain = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+    smoothed_loss, plain_loss = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         features, output.weight, output.bias, targets, _LossOptions(output.cap, smoothing, dtype, chunk)
     )
-    return Loss(smoothed, plain)
+    return Loss(smoothed_loss, plain_loss)
 
 
 def alignment_cross_entropy(weights: Tensor, links: Tensor) -> Tensor:
@@ -63,9 +63,9 @@ def alignment_cross_entropy(weights: Tensor, links: Tensor) -> Tensor:
     sentence, target, source = links.unbind(1)
     rows = sentence * weights.shape[1] + target  # (links,)
     counts = torch.bincount(rows, minlength=weights.shape[0] * weights.shape[1])[rows]  # (links,)
-    linked = at_least_float32(weights[sentence, target, source])
-    linked = linked.clamp_min(torch.finfo(torch.float32).tiny)
-    return -(linked.log() / counts).sum()
+    linked_weights = at_least_float32(weights[sentence, target, source])
+    linked_weights = linked_weights.clamp_min(torch.finfo(torch.float32).tiny)
+    return -(linked_weights.log() / counts).sum()
 
 
 class _LossOptions(NamedTuple):
@@ -104,8 +104,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         grad_features = torch.empty_like(features, dtype=sum_dtype)
         grad_weight = torch.zeros_like(weight, dtype=sum_dtype)
         mass = torch.zeros(vocabulary, dtype=sum_dtype, device=weight.device)  # Σ_rows p, or of slopes
-        smoothed, plain = torch.zeros(2, dtype=torch.float64, device=features.device).unbind()
-        tiny = torch.finfo(sum_dtype).tiny
+        smoothed_loss, plain_loss = torch.zeros(2, dtype=torch.float64, device=features.device).unbind()
+        smallest = torch.finfo(sum_dtype).tiny
         for start in range(0, rows, chunk):
             part, next_tokens = inputs[start : start + chunk], targets[start : start + chunk, None]
             logits = torch.mm(part, table.t())  # (chunk, vocabulary)
@@ -114,13 +114,13 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             if cap is not None:
                 logits = soft_cap(logits, cap)
             probabilities = torch.softmax(logits, dim=1)
-            nll = -probabilities.gather(1, next_tokens).to(sum_dtype).clamp_min(tiny).log()  # (chunk, 1)
+            nll = -probabilities.gather(1, next_tokens).to(sum_dtype).clamp_min(smallest).log()  # (chunk, 1)
             if cap is None:
                 mean = (part.to(sum_dtype) @ mean_weight + mean_bias)[:, None]  # (chunk, 1) mean logit
             else:
                 mean = logits.to(sum_dtype).mean(1, keepdim=True)
-            plain += nll.double().sum()
-            smoothed += (
+            plain_loss += nll.double().sum()
+            smoothed_loss += (
                 (nll + smoothing * (logits.gather(1, next_tokens).to(sum_dtype) - mean)).double().sum()
             )
             slopes = probabilities
@@ -147,18 +147,18 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             grad_bias = mass
         ctx.save_for_backward(grad_features, grad_weight, grad_bias)
         ctx.dtypes = (features.dtype, weight.dtype)
-        total, likelihood = smoothed.to(sum_dtype), plain.to(sum_dtype)
+        total, likelihood = smoothed_loss.to(sum_dtype), plain_loss.to(sum_dtype)
         ctx.mark_non_differentiable(likelihood)
         return total, likelihood
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         grad_features, grad_weight, grad_bias = ctx.saved_tensors
-        outer = grads[0]
+        output_grad = grads[0]
         return (
-            (grad_features * outer).to(ctx.dtypes[0]),
-            (grad_weight * outer).to(ctx.dtypes[1]),
-            None if grad_bias is None else grad_bias * outer,
+            (grad_features * output_grad).to(ctx.dtypes[0]),
+            (grad_weight * output_grad).to(ctx.dtypes[1]),
+            None if grad_bias is None else grad_bias * output_grad,
             None,
             None,
         )

@@ -92,11 +92,11 @@ def restore_optimiser(
             continue
         state: dict[str, Tensor] = {"step": torch.tensor(float(step), device=parameter.device)}
         for moment in _MOMENTS:
-            saved = tensors.get(f"{moment}.{name}")
-            if saved is None or saved.shape != parameter.shape:
-                problem = "is missing" if saved is None else f"has shape {tuple(saved.shape)}"
+            saved_moment = tensors.get(f"{moment}.{name}")
+            if saved_moment is None or saved_moment.shape != parameter.shape:
+                problem = "is missing" if saved_moment is None else f"has shape {tuple(saved_moment.shape)}"
                 raise CheckpointError(
                     f"the checkpoint's {moment} of {name} {problem}, expected shape {tuple(parameter.shape)}"
                 )
-            state[moment] = distribute_like(saved, parameter)
+            state[moment] = distribute_like(saved_moment, parameter)
         optimiser.state[parameter] = state

@@ -79,10 +79,14 @@ def _format_summary(records: Records) -> list[str]:
     for part in ("dev", "mean", "final"):
         validations = [record for record in records if record["part"] == part]
         if validations:
-            best = min(validations, key=_loss_or_infinity)
+            best_validation = min(validations, key=_loss_or_infinity)
             name = {"dev": "best dev loss", "mean": "mean of checkpoints", "final": "finished model"}[part]
             rows.append(
-                [name, int(best["step"]), *(_format_cell(best.get(key)) for key in ("loss", "bleu", "chrf"))]
+                [
+                    name,
+                    int(best_validation["step"]),
+                    *(_format_cell(best_validation.get(key)) for key in ("loss", "bleu", "chrf")),
+                ]
             )
     return [paragraph(f"{text}."), table(["", "step", "dev loss", "BLEU", "chrF"], rows) if rows else ""]
 
@@ -113,18 +117,18 @@ def _format_length_scores(samples: Records) -> list[str]:
     validations = [sample for sample in samples if _get_rows(sample, "by_length")]
     if not validations:
         return []
-    last = validations[-1]
+    last_validation = validations[-1]
     rows = [
         (
             f"{row.get('least')}–{row.get('most')}" if row.get("most") else f"{row.get('least')} or more",
             _format_cell(row.get("sentences")),
             _format_cell(row.get("bleu")),
         )
-        for row in _get_rows(last, "by_length")
+        for row in _get_rows(last_validation, "by_length")
     ]
     return [
         heading("BLEU by length"),
-        paragraph(f"Dev sentences by the number of source words, at step {int(last['step']):,}."),
+        paragraph(f"Dev sentences by the number of source words, at step {int(last_validation['step']):,}."),
         table(["words", "sentences", "BLEU"], rows),
     ]
 
@@ -137,16 +141,19 @@ def _format_samples(samples: Records) -> list[str]:
         {round(i * (len(validations) - 1) / (SAMPLED_VALIDATIONS - 1)) for i in range(SAMPLED_VALIDATIONS)}
     )
     parts = [heading("Translations over time")]
-    for number, sample in enumerate(_get_rows(validations[-1], "samples")):
+    for sample_index, sample in enumerate(_get_rows(validations[-1], "samples")):
         rows: list[tuple[object, object]] = [("source", sample.get("source"))]
         for index in indices:
             translations = _get_rows(validations[index], "samples")
-            if number < len(translations):
+            if sample_index < len(translations):
                 rows.append(
-                    (f"step {int(validations[index]['step']):,}", translations[number].get("translation"))
+                    (
+                        f"step {int(validations[index]['step']):,}",
+                        translations[sample_index].get("translation"),
+                    )
                 )
         rows.append(("reference", sample.get("reference")))
-        parts.append(table(["", f"sentence {number + 1}"], rows))
+        parts.append(table(["", f"sentence {sample_index + 1}"], rows))
     return parts
 
 
@@ -160,8 +167,8 @@ def _format_data(run: Path) -> list[str]:
             rows.append((name, "pairs kept", _format_cell(report.get("kept")), ""))
             faults, lines = report.get("faults"), report.get("lines")
             for fault, count in faults.items() if isinstance(faults, dict) else ():
-                first = lines.get(fault, []) if isinstance(lines, dict) else []
-                rows.append((name, fault, _format_cell(count), ", ".join(map(str, first))))
+                first_lines = lines.get(fault, []) if isinstance(lines, dict) else []
+                rows.append((name, fault, _format_cell(count), ", ".join(map(str, first_lines))))
     if not rows:
         return []
     return [heading("Data"), table(["corpus", "result", "lines", "first lines"], rows)]

@@ -48,18 +48,18 @@ class Interrupt:
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._handlers[number] = signal.signal(number, self._handle)
+            for signal_number in (signal.SIGINT, signal.SIGTERM):
+                self._handlers[signal_number] = signal.signal(signal_number, self._handle)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+        for signal_number, handler in self._handlers.items():
+            signal.signal(signal_number, handler)
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.requested and number == signal.SIGINT and not self.ignore_repeats:
+    def _handle(self, signal_number: int, frame: FrameType | None) -> None:
+        if self.requested and signal_number == signal.SIGINT and not self.ignore_repeats:
             raise KeyboardInterrupt
         self.requested = True
 

@@ -130,24 +130,28 @@ class RankMessages:
         ``timed_out`` tells whether the wait for an answer has timed out.
         """
         try:
-            before = [self._heartbeat_count(rank) for rank in range(self.world)]
+            heartbeats = [self._heartbeat_count(rank) for rank in range(self.world)]
             deadline = time.monotonic() + SILENCE_SECONDS
             while time.monotonic() < deadline:
                 if self._store.check(["failed"]):
                     return FailedElsewhereError(f"rank {self._store.get('failed').decode()} has failed")
                 time.sleep(_POLL_SECONDS[1])
-            silent = [rank for rank in range(self.world) if self._heartbeat_count(rank) == before[rank]]
-            lost = " and ".join(self.describe(rank) for rank in silent) or "another process of the run"
+            silent_ranks = [
+                rank for rank in range(self.world) if self._heartbeat_count(rank) == heartbeats[rank]
+            ]
+            lost_ranks = (
+                " and ".join(self.describe(rank) for rank in silent_ranks) or "another process of the run"
+            )
             event = (
                 f"has not answered for {self.timeout:.0f} s (training.timeout)" if timed_out else "was lost"
             )
             if self._store.add("told", 1) > 1:
-                return FailedElsewhereError(f"{lost} {event}")
+                return FailedElsewhereError(f"{lost_ranks} {event}")
         except RuntimeError:
             return self._store_lost_error()
         return RankLostError(
-            f"{lost} {event}; torchrun restarts all processes if --max-restarts allows it; otherwise rerun "
-            "the same command to resume from the newest checkpoint"
+            f"{lost_ranks} {event}; torchrun restarts all processes if --max-restarts allows it; otherwise "
+            "rerun the same command to resume from the newest checkpoint"
         )
 
     def describe(self, rank: int) -> str:
@@ -183,12 +187,12 @@ class RankMessages:
         if self._store.check(["failed"]):
             raise FailedElsewhereError(f"rank {self._store.get('failed').decode()} has failed")
         current_time, heartbeat = time.monotonic(), self._heartbeat_count(rank)
-        last = self._heartbeats.get(rank)
-        if last is None or last[0] != heartbeat:
+        last_heartbeat = self._heartbeats.get(rank)
+        if last_heartbeat is None or last_heartbeat[0] != heartbeat:
             self._heartbeats[rank] = (heartbeat, current_time)
-        elif current_time - last[1] > (SILENCE_SECONDS if self.is_stopping() else self.timeout):
+        elif current_time - last_heartbeat[1] > (SILENCE_SECONDS if self.is_stopping() else self.timeout):
             raise RankLostError(
-                f"{self.describe(rank)} has not responded for {current_time - last[1]:.0f} s "
+                f"{self.describe(rank)} has not responded for {current_time - last_heartbeat[1]:.0f} s "
                 f"(training.timeout: {self.timeout:.0f}); rerun the same command to resume from the newest "
                 "checkpoint"
             )

@@ -35,26 +35,26 @@ def full_tensors(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]
 
     All processes must call this together.
     """
-    full = {}
+    tensors_on_cpu = {}
     for name, tensor in tensors.items():
         full_tensor = to_full_tensor(tensor.detach())
         if keep:
-            full[name] = full_tensor.cpu() if is_sharded(tensor) else full_tensor
-    return full
+            tensors_on_cpu[name] = full_tensor.cpu() if is_sharded(tensor) else full_tensor
+    return tensors_on_cpu
 
 
 @torch.no_grad()
-def distribute_like(tensor: Tensor, like: Tensor) -> Tensor:
-    """Return the tensor with the device, type and sharding of ``like``."""
-    converted = tensor.to(like.device, like.dtype)
-    if not is_sharded(like):
+def distribute_like(tensor: Tensor, reference: Tensor) -> Tensor:
+    """Return the tensor with the device, type and sharding of ``reference``."""
+    converted = tensor.to(reference.device, reference.dtype)
+    if not is_sharded(reference):
         return converted
     from torch.distributed.tensor import DTensor, distribute_tensor
 
-    assert isinstance(like, DTensor)
+    assert isinstance(reference, DTensor)
     # Each process has the full tensor and takes its shard, so that none waits for a process that failed to
     # read it.
-    return distribute_tensor(converted, like.device_mesh, like.placements, src_data_rank=None)
+    return distribute_tensor(converted, reference.device_mesh, reference.placements, src_data_rank=None)
 
 
 Result = TypeVar("Result")
@@ -64,7 +64,7 @@ _BUCKET_BYTES = 25 * 2**20  # maximum size of the tensors that are summed in one
 class Ranks:
     """The processes of a run, as seen by the process with number ``rank`` of ``world``.
 
-    On its machine, this process has number ``local`` of ``local_world``; numbers are counted from 0. The
+    On its machine, this process has number ``local_rank`` of ``local_world``; numbers are counted from 0. The
     methods that communicate are collective: all processes must call them in the same order.
     """
 
@@ -72,11 +72,11 @@ class Ranks:
         self,
         rank: int = 0,
         world: int = 1,
-        local: int = 0,
+        local_rank: int = 0,
         local_world: int = 1,
         messages: RankMessages | None = None,
     ) -> None:
-        self.rank, self.world, self.local, self.local_world = rank, world, local, local_world
+        self.rank, self.world, self.local, self.local_world = rank, world, local_rank, local_world
         self._messages = messages
         self._connected = False
 
@@ -85,52 +85,52 @@ class Ranks:
         """True for rank 0, the only process that writes files, validates and prints."""
         return self.rank == 0
 
-    def thread_count(self, requested: int) -> int:
-        """Return ``requested`` or, if it is 0, this process's share of the usable cores, but at least 1."""
-        return requested or max(1, usable_cores() // self.local_world)
+    def thread_count(self, requested_count: int) -> int:
+        """Return ``requested_count`` or, if it is 0, this process's share of the usable cores, at least 1."""
+        return requested_count or max(1, usable_cores() // self.local_world)
 
-    def run_on_all(self, work: Callable[[], Result]) -> Result:
-        """Run ``work`` in every process and return its result; if one process fails, all raise an error."""
+    def run_on_all(self, call: Callable[[], Result]) -> Result:
+        """Run ``call`` in every process and return its result; if one process fails, all raise an error."""
         if self._messages is None:
-            return work()
+            return call()
         failure: Exception | None = None
         try:
-            result = work()
+            result = call()
         except (FailedElsewhereError, RankLostError):
             raise
         except Exception as error:
             failure = error
         reasons = self._messages.gather("" if failure is None else reason(failure))
-        failed = [rank for rank, text in enumerate(reasons) if text]
+        failed_ranks = [rank for rank, text in enumerate(reasons) if text]
         is_reported = isinstance(failure, UwagaError | OSError)
-        if failure is not None and (failed[0] == self.rank or not is_reported):
+        if failure is not None and (failed_ranks[0] == self.rank or not is_reported):
             raise failure
-        if failed:
-            raise FailedElsewhereError(f"rank {failed[0]}: {reasons[failed[0]]}")
+        if failed_ranks:
+            raise FailedElsewhereError(f"rank {failed_ranks[0]}: {reasons[failed_ranks[0]]}")
         return result
 
-    def run_on_rank_0(self, work: Callable[[], Result]) -> Result:
-        """Run ``work`` on rank 0 and return its result, which must be JSON-serialisable, in all processes."""
+    def run_on_rank_0(self, call: Callable[[], Result]) -> Result:
+        """Run ``call`` on rank 0 and return its result, which must be JSON-serialisable, in all processes."""
         if self._messages is None:
-            return work()
+            return call()
         if not self.is_first:
             succeeded, result = json.loads(self._messages.receive())
             if not succeeded:
                 raise FailedElsewhereError(f"rank 0: {result}")
             return result  # type: ignore[no-any-return]
         try:
-            result = work()
+            result = call()
         except Exception as error:
             self._messages.send(json.dumps([False, reason(error)]))
             raise
         self._messages.send(json.dumps([True, result]))
         return result
 
-    def run_rank_0_first(self, work: Callable[[], Result]) -> Result:
-        """Run ``work`` on rank 0, which writes files, and then on all other ranks, which read these files."""
+    def run_rank_0_first(self, call: Callable[[], Result]) -> Result:
+        """Run ``call`` on rank 0, which writes files, and then on all other ranks, which read these files."""
         results: list[Result] = []
-        self.run_on_rank_0(lambda: results.append(work()))
-        return self.run_on_all(lambda: results[0] if results else work())
+        self.run_on_rank_0(lambda: results.append(call()))
+        return self.run_on_all(lambda: results[0] if results else call())
 
     def gather(self, value: Any) -> list[Any]:
         """Return the values of all processes by rank; they must be JSON-serialisable."""
@@ -166,10 +166,10 @@ class Ranks:
         """Return the integers of each process by rank; all processes must pass the same number of them."""
         if self._messages is None:
             return [list(numbers)]
-        local = torch.tensor(numbers, dtype=torch.int64)
-        parts = [torch.empty_like(local) for _ in range(self.world)]
+        local_numbers = torch.tensor(numbers, dtype=torch.int64)
+        parts = [torch.empty_like(local_numbers) for _ in range(self.world)]
         with self.connection_errors():
-            distributed.all_gather(parts, local)
+            distributed.all_gather(parts, local_numbers)
         return [values.tolist() for values in parts]
 
     def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
@@ -183,12 +183,12 @@ class Ranks:
         with self.connection_errors():
             pending = []
             for bucket in _buckets(tensors):
-                flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
-                pending.append((bucket, flat, distributed.all_reduce(flat, async_op=True)))
-            for bucket, flat, work in pending:
-                work.wait()
+                flat_tensor = torch.cat([tensor.reshape(-1) for tensor in bucket])
+                pending.append((bucket, flat_tensor, distributed.all_reduce(flat_tensor, async_op=True)))
+            for bucket, flat_tensor, handle in pending:
+                handle.wait()
                 sizes = [tensor.numel() for tensor in bucket]
-                for tensor, part in zip(bucket, torch.split(flat, sizes), strict=True):
+                for tensor, part in zip(bucket, torch.split(flat_tensor, sizes), strict=True):
                     tensor.copy_(part.view_as(tensor))
 
     def broadcast(self, tensors: Sequence[Tensor]) -> None:
@@ -230,9 +230,9 @@ def join_ranks(environment: Mapping[str, str] = os.environ) -> Iterator[Ranks]:
         return
     rank = int(environment["RANK"])
     messages = RankMessages.join(rank, world)
-    local, local_world = (int(environment.get(f"LOCAL_{name}", "0")) for name in ("RANK", "WORLD_SIZE"))
+    local_rank, local_world = (int(environment.get(f"LOCAL_{name}", "0")) for name in ("RANK", "WORLD_SIZE"))
     try:
-        ranks = Ranks(rank, world, local, max(1, local_world), messages)
+        ranks = Ranks(rank, world, local_rank, max(1, local_world), messages)
         yield ranks
         ranks.leave()
     except FailedElsewhereError:

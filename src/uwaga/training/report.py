@@ -50,8 +50,8 @@ class RemainingTimeColumn(ProgressColumn):
         fields = task.fields
         if not fields["pace"]:
             return Text(clock_time(now - fields["started"]), style="progress.elapsed")
-        remaining = fields["pace"] * ((task.total or 0) - task.completed) - (now - fields["last"])
-        return Text(f"{clock_time(max(0.0, remaining))} left", style="progress.remaining")
+        remaining_seconds = fields["pace"] * ((task.total or 0) - task.completed) - (now - fields["last"])
+        return Text(f"{clock_time(max(0.0, remaining_seconds))} left", style="progress.remaining")
 
 
 class TrainingBar:
@@ -213,10 +213,10 @@ class Reporter:
         if seconds < _REPORT_SECONDS and progress.step < self.steps:
             return
         if not self.bar:
-            remaining = (self.steps - progress.step) * seconds / self._updates
+            remaining_seconds = (self.steps - progress.step) * seconds / self._updates
             self.log(
                 f"step {progress.step}/{self.steps}  epoch {progress.epoch + 1}  "
-                f"{self._format_figures(seconds)}  {remaining / 60:.0f} min left"
+                f"{self._format_figures(seconds)}  {remaining_seconds / 60:.0f} min left"
             )
         values = {
             "loss": self._loss / self._tokens,

@@ -115,27 +115,28 @@ class Run:
         self.progress = self._with_current_settings(progress)
         return True
 
-    def _with_current_settings(self, saved: Progress) -> Progress:
+    def _with_current_settings(self, saved_progress: Progress) -> Progress:
         """Return the progress of a checkpoint, updated for the current settings and corpora."""
-        current = self.progress
-        if saved.corpus not in ("", current.corpus):
+        current_progress = self.progress
+        if saved_progress.corpus not in ("", current_progress.corpus):
             self.reporter.log(
-                f"data.train has changed: {saved.corpus} before, {current.corpus} now; the run continues "
-                "with the new data, so its result differs from that of an uninterrupted run"
+                f"data.train has changed: {saved_progress.corpus} before, {current_progress.corpus} now; "
+                "the run "
+                "continues with the new data, so its result differs from that of an uninterrupted run"
             )
-        is_comparable = saved.scoring in ({}, current.scoring)
+        is_comparable = saved_progress.scoring in ({}, current_progress.scoring)
         if not is_comparable:
             self.reporter.log(
                 "the validation settings have changed: earlier scores are not used to choose the best "
                 "checkpoint"
             )
         return replace(
-            saved,
-            settings=current.settings,
-            scoring=current.scoring,
-            corpus=current.corpus,
-            best=saved.best if is_comparable else {},
-            stale=saved.stale if is_comparable else 0,
+            saved_progress,
+            settings=current_progress.settings,
+            scoring=current_progress.scoring,
+            corpus=current_progress.corpus,
+            best=saved_progress.best if is_comparable else {},
+            stale=saved_progress.stale if is_comparable else 0,
             interrupted=False,
         )
 
@@ -150,7 +151,7 @@ class Run:
         for name, dev_set in sets.items():
             result = self.validate(f"{name}, {part}", self.beam, dev_set)
             self.reporter.report_dev_set(self.progress, name, result, part)
-            scores[name] = result.main
+            scores[name] = result.main_score
         return scores
 
     @property
@@ -166,15 +167,15 @@ class Run:
         self.ranks.run_on_rank_0(lambda: self._write_and_prune(full_moments, interrupted))
 
     def _write_and_prune(self, moments: Mapping[str, Tensor], interrupted: bool) -> None:
-        frozen = {
+        frozen_names = {
             name for name, p in self.model.named_parameters(remove_duplicate=False) if not p.requires_grad
         }
         state = self.model.state_dict()
-        tensors: dict[str, Tensor] = {f"model.{k}": v for k, v in state.items() if k not in frozen}
-        for name, tied in self._find_aliases().items():
-            if name not in frozen:
+        tensors: dict[str, Tensor] = {f"model.{k}": v for k, v in state.items() if k not in frozen_names}
+        for name, tied_name in self._find_aliases().items():
+            if name not in frozen_names:
                 del tensors[f"model.{name}"]
-                assert f"model.{tied}" in tensors
+                assert f"model.{tied_name}" in tensors
         tensors.update(moments)
         write_checkpoint(self.folder, replace(self.progress, interrupted=interrupted), tensors)
         regular = regular_steps(self.folder, self.training)
@@ -185,13 +186,13 @@ class Run:
 
     def _find_aliases(self) -> dict[str, str]:
         """Return the additional names of tied tensors, each mapped to the first name of its tensor."""
-        first: dict[int, str] = {}
+        first_names: dict[int, str] = {}
         aliases = {}
         for name, tensor in self.model.state_dict().items():
-            if tensor.data_ptr() in first:
-                aliases[name] = first[tensor.data_ptr()]
+            if tensor.data_ptr() in first_names:
+                aliases[name] = first_names[tensor.data_ptr()]
             else:
-                first[tensor.data_ptr()] = name
+                first_names[tensor.data_ptr()] = name
         return aliases
 
     def train(self, interrupt: Interrupt) -> bool:
@@ -255,13 +256,13 @@ class Run:
             beam: beam size.
             dev_set: dev set; the main dev set of the run by default.
         """
-        selected = dev_set or self.corpora.dev
+        dev_sets = dev_set or self.corpora.dev
         decoding = options_from_settings(self.settings.decoding)[0] if self.base is None else self.base.search
         with self.reporter.validating(label), self.trainable.on_device(self.model):
             return validate(
                 self.model,
-                selected.batches,
-                selected.pairs[: self.training.validation_sentences],
+                dev_sets.batches,
+                dev_sets.pairs[: self.training.validation_sentences],
                 self.corpora.source,
                 self.corpora.target,
                 self.training.model_copy(update={"validation_beam": beam}),
@@ -270,9 +271,9 @@ class Run:
 
     def _update_best(self, result: Validation) -> None:
         score = result.score(self.training.early_stopping_metric)
-        before = self.progress.best
-        is_improved = not before or score > max(before.values())
-        steps_by_score = sorted({**before, self.progress.step: score}.items(), key=lambda item: -item[1])
+        best_scores = self.progress.best
+        is_improved = not best_scores or score > max(best_scores.values())
+        steps_by_score = sorted({**best_scores, self.progress.step: score}.items(), key=lambda item: -item[1])
         self.progress = replace(
             self.progress,
             best=dict(steps_by_score[: max(1, self.training.keep_best)]),
@@ -286,18 +287,22 @@ def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None
     Raises:
         CheckpointError: a weight is unknown or missing, or has a different shape; the message gives ``path``.
     """
-    expected = model.state_dict()
+    expected_tensors = model.state_dict()
     for name, tensor in weights.items():
-        if name not in expected:
+        if name not in expected_tensors:
             raise CheckpointError(f"{path}: the model has no weight named {name}")
-        if expected[name].shape != tensor.shape:
+        if expected_tensors[name].shape != tensor.shape:
             raise CheckpointError(
                 f"{path}: {name} has shape {tuple(tensor.shape)} in the checkpoint "
-                f"and {tuple(expected[name].shape)} in the model"
+                f"and {tuple(expected_tensors[name].shape)} in the model"
             )
-    stored = {expected[name].data_ptr() for name in weights}
-    frozen = {p.data_ptr() for p in model.parameters() if not p.requires_grad}
-    missing = [name for name, tensor in expected.items() if tensor.data_ptr() not in stored | frozen]
-    if missing:
-        raise CheckpointError(f"{path}: the checkpoint lacks the weights {', '.join(missing[:5])}")
+    stored_pointers = {expected_tensors[name].data_ptr() for name in weights}
+    frozen_pointers = {p.data_ptr() for p in model.parameters() if not p.requires_grad}
+    missing_names = [
+        name
+        for name, tensor in expected_tensors.items()
+        if tensor.data_ptr() not in stored_pointers | frozen_pointers
+    ]
+    if missing_names:
+        raise CheckpointError(f"{path}: the checkpoint lacks the weights {', '.join(missing_names[:5])}")
     model.load_state_dict(weights, strict=False)

@@ -100,9 +100,9 @@ class Updater:
         sharding = sharding or BatchSharding.single_process(batches)
         parts_per_batch = -(-self.all_workers // len(sharding.sizes))
         parts = [
-            BatchPart(part, number)
-            for batch, first in zip(batches, sharding.first_part_numbers(parts_per_batch), strict=True)
-            for number, part in enumerate(split_batch(batch, parts_per_batch), first)
+            BatchPart(part, part_number)
+            for batch, first_number in zip(batches, sharding.first_part_numbers(parts_per_batch), strict=True)
+            for part_number, part in enumerate(split_batch(batch, parts_per_batch), first_number)
         ]
         loss, nll = self.backward(parts, sharding.tokens, step)
         norm = to_full_tensor(nn.utils.clip_grad_norm_(self.parameters, self.settings.clip or float("inf")))
@@ -193,13 +193,13 @@ def batch_loss(
     batch: Batch,
     smoothing: float,
     precision: str,
-    guided: GuidedAlignmentSettings | None = None,
+    guide_settings: GuidedAlignmentSettings | None = None,
 ) -> Loss:
     """Return the loss of a batch, summed over its target tokens without padding.
 
-    With ``guided`` and links in the batch, the smoothed loss includes the alignment loss. According to
-    :attr:`GuidedAlignmentSettings.step`, a target token's alignment is the attention of the step that
-    predicts the token, or of the next step, which reads it.
+    With ``guide_settings`` and links in the batch, the smoothed loss includes the alignment loss.
+    According to :attr:`GuidedAlignmentSettings.step`, a target token's alignment is the attention of the step
+    that predicts the token, or of the next step, which reads it.
     """
     device = model.device
     dtype = DTYPES[precision]
@@ -208,7 +208,7 @@ def batch_loss(
     target_in = torch.from_numpy(batch.target_in).to(device, non_blocking=True)  # (sentences, target)
     target_out = torch.from_numpy(batch.target_out).to(device, non_blocking=True)
     with torch.autocast(device.type, dtype, enabled=dtype == torch.bfloat16):
-        if guided is None or batch.links is None:
+        if guide_settings is None or batch.links is None:
             outputs = model.training_features(source, target_in)  # each (sentences, target, width)
         else:
             features, weights = model.guided_features(source, target_in)
@@ -223,11 +223,11 @@ def batch_loss(
     if len(losses) > 1:
         shares = [share for _, share in outputs]
         total = torch.stack([share * loss.smoothed for share, loss in zip(shares, losses, strict=True)]).sum()
-    if weights is not None and guided is not None and batch.links is not None:
+    if weights is not None and guide_settings is not None and batch.links is not None:
         links = torch.from_numpy(batch.links).to(device)  # (links, 3)
-        if guided.step == "reading":
+        if guide_settings.step == "reading":
             links = links + links.new_tensor([0, 1, 0])
-        total = total + guided.weight * alignment_cross_entropy(weights, links)
+        total = total + guide_settings.weight * alignment_cross_entropy(weights, links)
     return Loss(total, losses[0].plain)
 
 

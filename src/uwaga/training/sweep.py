@@ -371,11 +371,11 @@ class _SweepRunner:
         self.log(f"trial {trial.number}: same values as trial {duplicate.number}")
 
     def _poll(self, trial: _RunningTrial) -> None:
-        number, exited = trial.trial.number, trial.run.has_exited  # checked before reading its records
+        trial_number, exited = trial.trial.number, trial.run.has_exited  # checked before reading its records
         for step, score in trial.run.validations():
             trial.trial.report(score, step)
             trial.validations += 1
-            self.log(f"trial {number}: step {step}, {self._format_score(score)}")
+            self.log(f"trial {trial_number}: step {step}, {self._format_score(score)}")
             if (
                 not exited
                 and trial.validations > self.settings.warm_validations
@@ -383,20 +383,20 @@ class _SweepRunner:
             ):
                 trial.run.stop()
                 self._end_trial(trial, None, TrialState.PRUNED)
-                self.log(f"trial {number}: pruned")
+                self.log(f"trial {trial_number}: pruned")
                 return
         if not exited:
             return
         if trial.run.has_failed:
             trial.trial.set_user_attr(ERROR_ATTRIBUTE, trial.run.last_log_line())
             self._end_trial(trial, None, TrialState.FAIL)
-            self.log(f"trial {number}: failed: {trial.run.last_log_line()} ({trial.run.folder})")
+            self.log(f"trial {trial_number}: failed: {trial.run.last_log_line()} ({trial.run.folder})")
             return
         score = trial.run.result()
         self._end_trial(trial, score, TrialState.COMPLETE)
-        best = self.study.best_trial
-        best_so_far = f"best: trial {best.number}, {self._format_score(best.value)}"
-        self.log(f"trial {number}: {self._format_score(score)}; {best_so_far}")
+        best_trial = self.study.best_trial
+        best_so_far = f"best: trial {best_trial.number}, {self._format_score(best_trial.value)}"
+        self.log(f"trial {trial_number}: {self._format_score(score)}; {best_so_far}")
 
     def _end_trial(self, trial: _RunningTrial, score: float | None, state: TrialState) -> None:
         self.study.tell(trial.trial, score, state)
@@ -427,10 +427,10 @@ def _check_settings(settings: SweepSettings, file: Path, values: Mapping[str, An
 
 
 def _apply_changes(values: Mapping[str, Any], changes: list[str]) -> dict[str, Any]:
-    copied: dict[str, Any] = json.loads(json.dumps(values))
+    values_copy: dict[str, Any] = json.loads(json.dumps(values))
     for change in changes:
-        change_setting(copied, change)
-    return copied
+        change_setting(values_copy, change)
+    return values_copy
 
 
 def _format_table(study: optuna.Study, settings: SweepSettings) -> str:
@@ -454,14 +454,14 @@ def _report_best(
         ]
         details = f"; the last failure: {failures[-1]}" if failures else ""
         raise SettingsError(f"{folder}: none of the {len(trials)} trials has succeeded{details}")
-    best = study.best_trial
-    run = folder / trial_folder(best.params)
+    best_trial = study.best_trial
+    run = folder / trial_folder(best_trial.params)
     best_settings = _apply_changes(
-        values, [*format_set_arguments(best.params), f"run={json.dumps(str(run))}"]
+        values, [*format_set_arguments(best_trial.params), f"run={json.dumps(str(run))}"]
     )
     write_file(folder / BEST_FILE, yaml.safe_dump(best_settings, sort_keys=False, allow_unicode=True))
     log(
-        f"best: trial {best.number}, {', '.join(format_set_arguments(best.params))}: {run}; "
+        f"best: trial {best_trial.number}, {', '.join(format_set_arguments(best_trial.params))}: {run}; "
         f"settings: {folder / BEST_FILE}"
     )
     return run

@@ -98,11 +98,11 @@ def _lock_folder(settings: Settings, stack: ExitStack) -> None:
     settings.run.mkdir(parents=True, exist_ok=True)
     stack.enter_context(RunLock(settings.run))
     remove_leftovers(settings.run)
-    newest = newest_checkpoint(settings.run / "checkpoints")
-    if newest is None:
+    newest_path = newest_checkpoint(settings.run / "checkpoints")
+    if newest_path is None:
         check_subword_models(settings.run, settings)
     else:
-        check_unchanged(newest, read_progress(newest).settings, settings)
+        check_unchanged(newest_path, read_progress(newest_path).settings, settings)
 
 
 def _start_or_resume(
@@ -197,16 +197,19 @@ def _write_model(run: Run) -> Path:
 def _is_finished(settings: Settings) -> bool:
     """Return True if the finished model exists and neither settings nor checkpoints have changed since."""
     try:
-        saved = json.loads((settings.run / FINISHED_FILE).read_text(encoding="utf-8"))
+        saved_state = json.loads((settings.run / FINISHED_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return final_folder(settings).is_dir() and saved == _finished_state(settings)
+    return final_folder(settings).is_dir() and saved_state == _finished_state(settings)
 
 
 def _finished_state(settings: Settings) -> dict[str, object]:
     values = settings.model_dump_json(exclude={"run"})
-    newest = newest_checkpoint(settings.run / "checkpoints")
-    return {"checkpoint": newest and newest.name, "settings": hashlib.sha256(values.encode()).hexdigest()}
+    newest_path = newest_checkpoint(settings.run / "checkpoints")
+    return {
+        "checkpoint": newest_path and newest_path.name,
+        "settings": hashlib.sha256(values.encode()).hexdigest(),
+    }
 
 
 def _describe_score_changes(run: Run, result: Validation) -> list[str]:
@@ -214,11 +217,16 @@ def _describe_score_changes(run: Run, result: Validation) -> list[str]:
     if not run.progress.before and not run.corpora.also:
         return []
     lines = []
-    for name, current in {"dev": result.main, **run.score_dev_sets(run.corpora.also, "after")}.items():
+    for name, current_score in {
+        "dev": result.main_score,
+        **run.score_dev_sets(run.corpora.also, "after"),
+    }.items():
         unit = "BLEU" if run.training.validation_sentences else "log-probability per token"
-        before = run.progress.before.get(name)
+        score_before = run.progress.before.get(name)
         scores = (
-            f"{current:.2f}" if before is None else f"{before:.2f} → {current:.2f} ({current - before:+.2f})"
+            f"{current_score:.2f}"
+            if score_before is None
+            else f"{score_before:.2f} → {current_score:.2f} ({current_score - score_before:+.2f})"
         )
         lines.append(f"{name}: {unit} {scores}")
     return lines

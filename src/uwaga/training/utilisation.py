@@ -102,15 +102,15 @@ def measure_peak(device: torch.device, dtype: torch.dtype, threads: int = 1) -> 
 
     def measure(_: int) -> float:
         left, right = (torch.full((size, size), 0.5, device=device, dtype=dtype) for _ in range(2))
-        best, deadline = 0.0, time.perf_counter() + _MEASURING_SECONDS
+        best_rate, deadline = 0.0, time.perf_counter() + _MEASURING_SECONDS
         torch.mm(left, right)
         while time.perf_counter() < deadline:
             _synchronise(device)
             start = time.perf_counter()
             torch.mm(left, right)
             _synchronise(device)
-            best = max(best, 2.0 * size**3 / (time.perf_counter() - start))
-        return best
+            best_rate = max(best_rate, 2.0 * size**3 / (time.perf_counter() - start))
+        return best_rate
 
     with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         return sum(pool.map(measure, range(threads)))

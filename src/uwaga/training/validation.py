@@ -55,7 +55,7 @@ def choose_samples(pairs: Sequence[Pair], texts: Sequence[str]) -> tuple[Sample,
     The sentences are the same in each validation; ``texts`` are the translations of ``pairs``.
     """
     count = min(SAMPLE_COUNT, len(pairs))
-    indices = [number * len(pairs) // count for number in range(count)]
+    indices = [index * len(pairs) // count for index in range(count)]
     return tuple(Sample(pairs[index].source, texts[index], pairs[index].references[0]) for index in indices)
 
 
@@ -122,7 +122,7 @@ class Validation:
     by_length: tuple[LengthScore, ...] = ()
 
     @property
-    def main(self) -> float:
+    def main_score(self) -> float:
         """BLEU, or the mean log-probability of a target token if no sentence was translated."""
         return -self.loss if self.bleu is None else self.bleu.value
 
