@@ -90,7 +90,7 @@ def find_added_words(
     if alignment is not None:
         linked_spans = {alignment.target[word] for _, word in alignment.links}
         added_words = [word for span, word in zip(spans, words, strict=True) if span not in linked_spans]
-    added_words += [word for before, word in pairwise(words) if before.lower() == word.lower()]
+    added_words += [word for previous_word, word in pairwise(words) if previous_word.lower() == word.lower()]
     if (
         len(words) > 1
         and words[-1].lower() in NON_FINAL_WORDS.get(language, ())

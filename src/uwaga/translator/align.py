@@ -111,8 +111,8 @@ def _all_heads(
 ) -> Iterator[Floats]:
     """Yield the attention (layers, heads, target, source) of each sentence."""
     assert decoder.cross_attentions is not None
-    for first in range(0, len(sources), BATCH_SENTENCES):
-        part = slice(first, first + BATCH_SENTENCES)
+    for start in range(0, len(sources), BATCH_SENTENCES):
+        part = slice(start, start + BATCH_SENTENCES)
         yield from decoder.cross_attentions(sources[part], inputs[part])
 
 

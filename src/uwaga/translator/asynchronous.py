@@ -91,13 +91,15 @@ class AsyncTranslator:
         check_integer("nice", nice, 0, MAX_NICE)
         check_integer("max_waiting", max_waiting, 0, MAX_WAITING)
         check_integer("workers", workers, 1, MAX_WORKERS)
-        loaded: object = translator
+        loaded_model: object = translator
         if translator is None or isinstance(translator, str | Path):
             options = LoadOptions()
-            loaded = choose_for(translator, options).load(options)
-        if not isinstance(loaded, Translator):
-            raise SettingsError(f"translator must be a Translator or a model's name, not {quoted(loaded)}")
-        self.translator = loaded
+            loaded_model = choose_for(translator, options).load(options)
+        if not isinstance(loaded_model, Translator):
+            raise SettingsError(
+                f"translator must be a Translator or a model's name, not {quoted(loaded_model)}"
+            )
+        self.translator = loaded_model
         self.observer = observer
         self._workers = FairWorkers(workers, max_waiting)
         self._requests: set[CallContext] = set()

@@ -55,11 +55,11 @@ def lacks_final_punctuation(text: str) -> bool:
 
 def script_warning(text: str, language: str) -> str | None:
     """Return a warning if most letters of a text are not in a script of its language, else None."""
-    expected = language_scripts(language)
-    if expected is None or (expected == LATIN and text.isascii()):
+    expected_scripts = language_scripts(language)
+    if expected_scripts is None or (expected_scripts == LATIN and text.isascii()):
         return None
     scripts = [script for script in map(character_script, text) if script]
-    unexpected = [script for script in scripts if script not in expected]
+    unexpected = [script for script in scripts if script not in expected_scripts]
     if 2 * len(unexpected) <= len(scripts):
         return None
     most_common = max(sorted(set(unexpected)), key=unexpected.count)

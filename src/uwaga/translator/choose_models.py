@@ -94,13 +94,13 @@ class ChosenModels:
                 f"a draft model works with a single model, but this is a chain of {len(self.steps)}: {self}; "
                 "omit the draft model, or choose a single model by name"
             )
-        loaded: dict[str, Translator] = {}
+        loaded_translators: dict[str, Translator] = {}
         translators = []
         for step, checkpoint in self.steps:
-            if step.model.path not in loaded:
+            if step.model.path not in loaded_translators:
                 step_options = replace(options, source=step.source, target=step.target)
-                loaded[step.model.path] = Translator(load_model(checkpoint, step_options))
-            translators.append(loaded[step.model.path].between(step.source, step.target))
+                loaded_translators[step.model.path] = Translator(load_model(checkpoint, step_options))
+            translators.append(loaded_translators[step.model.path].between(step.source, step.target))
         return translators[0].then(*translators[1:])
 
 
@@ -244,12 +244,12 @@ def _not_installed_error(codes: Sequence[str], models: Sequence[InstalledModel])
         }
     )
     if available_pairs:
-        more = (
+        suffix = (
             f" and {len(available_pairs) - MAX_LISTED_PAIRS} more"
             if available_pairs[MAX_LISTED_PAIRS:]
             else ""
         )
-        parts.append(f"installed: {', '.join(available_pairs[:MAX_LISTED_PAIRS])}{more}")
+        parts.append(f"installed: {', '.join(available_pairs[:MAX_LISTED_PAIRS])}{suffix}")
     damaged_models = [model for model in models if model.is_damaged]
     if damaged_models:
         parts.append(f"{damaged_models[0].name} is damaged: {damaged_models[0].problems[0]}")

@@ -18,11 +18,11 @@ MIN_LAST_WORD_LETTERS = 3
 
 def without_stop(text: str) -> str:
     """Return a translation without the final full stop or exclamation mark that its source lacks."""
-    stripped = text.rstrip()
-    last = stripped[:-1].rpartition(" ")[2]
+    stripped_text = text.rstrip()
+    last_word = stripped_text[:-1].rpartition(" ")[2]
     return (
-        stripped[:-1]
-        if stripped[-1:] in STOPS and last.isalpha() and len(last) >= MIN_LAST_WORD_LETTERS
+        stripped_text[:-1]
+        if stripped_text[-1:] in STOPS and last_word.isalpha() and len(last_word) >= MIN_LAST_WORD_LETTERS
         else text
     )
 

@@ -38,8 +38,10 @@ class ShortlistDrafter:
     def draft(self, model: Model, sentences: Sequence[Sentence], options: SearchOptions) -> Decoder | None:
         """See :meth:`uwaga.translator.model.Drafter.draft`."""
         if len(sentences) <= MAX_DRAFTED_SENTENCES:
-            plain = replace(options, attention=False, alignment=False, entropy=False, coverage=False)
-            for sentence, nbest in zip(sentences, search(self.decoder, sentences, plain), strict=True):
+            draft_options = replace(options, attention=False, alignment=False, entropy=False, coverage=False)
+            for sentence, nbest in zip(
+                sentences, search(self.decoder, sentences, draft_options), strict=True
+            ):
                 sentence.draft = Draft(nbest[0].tokens)
         return None
 
@@ -111,14 +113,18 @@ def select_languages(drafting: Model, languages: tuple[str, str]) -> Model:
     if isinstance(drafting.source, PromptTokeniser):
         return drafting.between(*(None if code in UNSTATED_LANGUAGES else code for code in languages))
     pair: list[str | None] = []
-    for code, current, available in zip(
+    for code, current_code, available_codes in zip(
         languages, drafting.languages, drafting.all_languages.pairs, strict=True
     ):
-        if code in UNSTATED_LANGUAGES or (current not in UNSTATED_LANGUAGES and same_language(current, code)):
+        if code in UNSTATED_LANGUAGES or (
+            current_code not in UNSTATED_LANGUAGES and same_language(current_code, code)
+        ):
             pair.append(None)
             continue
-        matching_code = next((candidate for candidate in available if same_language(candidate, code)), None)
-        if matching_code is None and (available or current not in UNSTATED_LANGUAGES):
+        matching_code = next(
+            (candidate for candidate in available_codes if same_language(candidate, code)), None
+        )
+        if matching_code is None and (available_codes or current_code not in UNSTATED_LANGUAGES):
             raise SettingsError(
                 f"the draft model {drafting.all_languages.location or drafting!r} does not translate from "
                 f"{languages[0]} to {languages[1]}: choose another draft model, or none"

@@ -146,10 +146,10 @@ def _load_ensemble(names: Sequence[str], options: LoadOptions) -> Model:
     members: list[Model] = []
     for name in names:
         members.append(load_model(name, replace(options, draft=None)))
-        first, member = members[0], members[-1]
+        first_member, last_member = members[0], members[-1]
         for side, tokeniser, first_tokeniser in (
-            ("source", member.source, first.source),
-            ("target", member.target, first.target),
+            ("source", last_member.source, first_member.source),
+            ("target", last_member.target, first_member.target),
         ):
             if tokeniser.model_bytes != first_tokeniser.model_bytes:
                 raise SettingsError(
@@ -349,7 +349,7 @@ def _load_on_torch(checkpoint: Checkpoint, options: LoadOptions) -> Seq2Seq | Ma
     dtype: Any = "float32" if options.dtype == "auto" else options.dtype
     model = to_torch(checkpoint, device, dtype)
     if options.threads:
-        with_threads(model, options.threads)
+        limit_threads(model, options.threads)
     return model
 
 
@@ -378,7 +378,7 @@ def _device(device: str, has_gpu: bool, gpus: int) -> str:
     return device
 
 
-def with_threads(model: Module, threads: int) -> None:
+def limit_threads(model: Module, threads: int) -> None:
     """Make a torch model compute with a given number of threads, independently of the process.
 
     torch stores the number for each calling thread, so a call sets the number and then restores the previous
@@ -393,24 +393,24 @@ def with_threads(model: Module, threads: int) -> None:
     for name in LIMITED_METHODS:
         method = getattr(model, name, None)
         if method is not None:
-            setattr(model, name, _with_thread_limit(method, threads))
+            setattr(model, name, _limit_method_threads(method, threads))
     from torch import nn
 
     head: Any = getattr(model, "head", None)
     if isinstance(head, nn.Module):
-        with_threads(head, threads)
+        limit_threads(head, threads)
 
 
-def _with_thread_limit(method: Callable[Parameters, Value], threads: int) -> Callable[Parameters, Value]:
+def _limit_method_threads(method: Callable[Parameters, Value], threads: int) -> Callable[Parameters, Value]:
     import torch
 
     @wraps(method)
-    def with_limit(*args: Parameters.args, **named: Parameters.kwargs) -> Value:
+    def limited_method(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
         previous_threads = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
-            return method(*args, **named)
+            return method(*args, **kwargs)
         finally:
             torch.set_num_threads(previous_threads)
 
-    return with_limit
+    return limited_method

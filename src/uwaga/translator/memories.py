@@ -45,20 +45,22 @@ class TextContext(NamedTuple):
     after: str = ""
 
 
-def contexts_in_order(texts: Sequence[str], outer: TextContext | None = None) -> Iterator[TextContext]:
+def contexts_in_order(
+    texts: Sequence[str], outer_context: TextContext | None = None
+) -> Iterator[TextContext]:
     """Yield the context of each of several consecutive texts; blank texts do not count as neighbours.
 
     Args:
         texts: the texts.
-        outer: the key of all texts, the text before the first and the text after the last.
+        outer_context: the key of all texts, the text before the first and the text after the last.
     """
-    key, before, after = outer or TextContext()
-    following = [after] * len(texts)
+    key, before, after = outer_context or TextContext()
+    following_texts = [after] * len(texts)
     for index in range(len(texts) - 1, 0, -1):
         after = texts[index] if texts[index].strip() else after
-        following[index - 1] = after
+        following_texts[index - 1] = after
     for index, text in enumerate(texts):
-        yield TextContext(key, before, following[index])
+        yield TextContext(key, before, following_texts[index])
         before = text if text.strip() else before
 
 
@@ -214,10 +216,10 @@ def open_memory(memory: MemoryArgument, languages: tuple[str, str] | None = None
     return opened_memory
 
 
-def _is_same_language(language: str, stored: str) -> bool:
+def _is_same_language(language: str, stored_language: str) -> bool:
     from uwaga.checkpoints.languages import UNSTATED_LANGUAGES  # slow to import
 
-    return language in UNSTATED_LANGUAGES or same_language(language, stored)
+    return language in UNSTATED_LANGUAGES or same_language(language, stored_language)
 
 
 def confirm_pair(memory: MemoryArgument, pair: Pair, languages: tuple[str, str]) -> None:
@@ -232,13 +234,13 @@ def confirm_pair(memory: MemoryArgument, pair: Pair, languages: tuple[str, str])
         DataError: the pair cannot be stored, or the memory cannot be read or written.
         MissingExtraError, SettingsError: as in :func:`open_memory`; or pairs cannot be added to the memory.
     """
-    opened = open_memory(memory, languages)
-    if isinstance(memory, str | PathLike) and bool(getattr(opened, "note", "")):
+    opened_store = open_memory(memory, languages)
+    if isinstance(memory, str | PathLike) and bool(getattr(opened_store, "note", "")):
         raise SettingsError(
             f"{memory_name(memory)} is a file of translations, to which pairs cannot be added: import it "
             "into a memory with `uwaga memory import`"
         )
-    confirm = getattr(opened, "confirm", None)
+    confirm = getattr(opened_store, "confirm", None)
     if not callable(confirm):
         raise SettingsError(
             f"pairs cannot be added to {memory_name(memory)[:200]}: it has no method confirm()"

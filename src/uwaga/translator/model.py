@@ -99,10 +99,10 @@ class Model:
             SettingsError: the model does not support a language, or needs one that has not been chosen; the
                 message lists the supported languages.
         """
-        available = self.all_languages
-        if source is None and target is None and not available.requires_language():
+        languages = self.all_languages
+        if source is None and target is None and not languages.requires_language():
             return self
-        direction = available.direction(source, target)
+        direction = languages.direction(source, target)
         start = self.decoding.start if direction.start is None else direction.start
         return replace(
             self,
@@ -110,7 +110,7 @@ class Model:
             target=direction.target,
             decoding=replace(self.decoding, first=direction.first, start=start),
             languages=direction.languages,
-            known=available.with_default(source, target),
+            known=languages.with_default(source, target),
         )
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Model:
@@ -128,8 +128,8 @@ class Model:
         """
         drafter = None if self.drafter is None else self.drafter.wrap_decoders(wrap)
         model = replace(self, decoder=wrap(self.decoder), scorer=self.scores, drafter=drafter)
-        shared = "characters", "byte_tokens", "_segmenter"
-        vars(model).update({name: getattr(self, name) for name in shared})
+        shared_attributes = "characters", "byte_tokens", "_segmenter"
+        vars(model).update({name: getattr(self, name) for name in shared_attributes})
         return model
 
     def with_drafter(self, drafter: Drafter) -> Model:
@@ -149,9 +149,9 @@ class Model:
 
     @cached_property
     def _segmenter(self) -> Segmenter:
-        max_source, shared = self.decoder.max_source, shared_positions(self.decoder)
+        max_source, position_limit = self.decoder.max_source, shared_positions(self.decoder)
         # The target needs about as many positions as the source.
-        limit = max_source if shared is None else shared - shared // 2
+        limit = max_source if position_limit is None else position_limit - position_limit // 2
         return Segmenter(self.source, limit, self.languages, self.text, max_unsplit=max_source)
 
     def pair_ids(self, pairs: Iterable[tuple[str, str]], first: int = 1) -> list[TokenPair]:

@@ -93,9 +93,9 @@ def translate_inlines(plan: Plan, inlines: Sequence[InlineText]) -> list[Transla
     from uwaga.translator.layers.placeholders import with_placeholders
 
     prefix, texts = plan.request.prefix, dict[Text, Inline]()
-    for number, text in enumerate(inlines, start=1):
+    for text_number, text in enumerate(inlines, start=1):
         content = with_placeholders(text.inline, plan.placeholders, prefix)
-        texts[Text(content, f"text {number}", prefix, context=text.context)] = text.inline
+        texts[Text(content, f"text {text_number}", prefix, context=text.context)] = text.inline
     Failures(inline_pipeline(plan), plan.request.on_error).translate(list(texts))
     return [_translated_inline(inline, text) for text, inline in texts.items()]
 
@@ -103,7 +103,9 @@ def translate_inlines(plan: Plan, inlines: Sequence[InlineText]) -> list[Transla
 def _translated_inline(inline: Inline, text: Text) -> TranslatedInline:
     translation = text.result
     if text.error is None:
-        first, *alternatives = (keep_tags_of(written, inline) for _, written in text.spaced_translations())
-        return TranslatedInline(first, translation, tuple(alternatives))
+        best, *alternatives = (
+            keep_tags_of(written_inline, inline) for _, written_inline in text.spaced_translations()
+        )
+        return TranslatedInline(best, translation, tuple(alternatives))
     copy = inline if translation.text else tuple(part for part in inline if isinstance(part, Tag))
     return TranslatedInline(copy, translation)

@@ -58,22 +58,23 @@ def resolve_source(
     untranslated = frozenset(
         text for text in while_active(texts) if needs_no_translation(text, languages.sources, target)
     )
-    remaining = [text for text in texts if text not in untranslated]
-    if not remaining:
+    remaining_texts = [text for text in texts if text not in untranslated]
+    if not remaining_texts:
         return ResolvedSource(languages.sources[0], untranslated)
-    detected = detect_language(remaining, languages.sources, target)
-    if target is not None and same_language(target, detected.language):
+    detected_language = detect_language(remaining_texts, languages.sources, target)
+    if target is not None and same_language(target, detected_language.language):
         return ResolvedSource(languages.sources[0], frozenset(texts))
     for code in languages.sources:
-        if same_language(code, detected.language):
+        if same_language(code, detected_language.language):
             return ResolvedSource(code, untranslated)
-    if detected.language == UNDETERMINED:
+    if detected_language.language == UNDETERMINED:
         raise SettingsError("the language of the text cannot be detected; give its code as the source")
     language_list = ", ".join(languages.sources[:MAX_LISTED_LANGUAGES]) + (
         ", ..." if len(languages.sources) > MAX_LISTED_LANGUAGES else ""
     )
     raise SettingsError(
-        f"the text is in {detected.language!r} (probability {detected.probability:.2f}), but this model "
+        f"the text is in {detected_language.language!r} (probability {detected_language.probability:.2f}), "
+        "but this model "
         f"translates from {language_list}: choose a model for that language, or state the text's language "
         "if the detection is wrong"
     )
@@ -125,7 +126,7 @@ class Stage:
         return recording_decoder(self.model.decoder, all_matrices=records_all)
 
     @property
-    def takes_drafts(self) -> bool:
+    def accepts_drafts(self) -> bool:
         """True if drafts can be used, because the search returns a single best translation."""
         return self.options.nbest == 1 and not self.options.sample
 
@@ -226,8 +227,8 @@ def make_plan(
             for model in models
         ]
     stages = []
-    for number, (model, model_options) in enumerate(zip(models, options, strict=True)):
-        terms = term_finders[number] if term_finders else None
+    for index, (model, model_options) in enumerate(zip(models, options, strict=True)):
+        terms = term_finders[index] if term_finders else None
         model_options = replace(model_options, alignment=True) if model_options.coverage else model_options
         if model.drafter is not None and (model_options.beam != 1 or model_options.sample):
             raise SettingsError(
@@ -245,32 +246,37 @@ def make_plan(
 
 
 def search_options(
-    defaults: Sequence[SearchOptions], requested: SearchOptions | Mapping[str, Any], streaming: bool = False
+    defaults: Sequence[SearchOptions],
+    requested_options: SearchOptions | Mapping[str, Any],
+    streaming: bool = False,
 ) -> tuple[SearchOptions, ...]:
     """Return the search options of every model of a chain.
 
     Args:
         defaults: the defaults of the models.
-        requested: the options of a request; those in :data:`LAST_MODEL_OPTIONS` are for the last model.
+        requested_options: the options of a request; those in :data:`LAST_MODEL_OPTIONS` are for the last
+            model.
         streaming: whether to return options for a single hypothesis.
     """
-    if isinstance(requested, SearchOptions):
+    if isinstance(requested_options, SearchOptions):
         if len(defaults) > 1:
             raise SettingsError(
                 "a SearchOptions object is for a single model: for several models, give the options by name"
             )
         if streaming:
-            requested.check_streams()
-        return (requested,)
+            requested_options.check_streams()
+        return (requested_options,)
 
     def override(options: SearchOptions, overrides: Mapping[str, Any]) -> SearchOptions:
         return options.for_stream(overrides) if streaming else options.changed(overrides)
 
     *earlier_defaults, last_defaults = defaults
-    last_options = override(last_defaults, requested)  # checks every name
+    last_options = override(last_defaults, requested_options)  # checks every name
     if not earlier_defaults:
         return (last_options,)
-    shared_options = {name: value for name, value in requested.items() if name not in LAST_MODEL_OPTIONS}
+    shared_options = {
+        name: value for name, value in requested_options.items() if name not in LAST_MODEL_OPTIONS
+    }
     if last_options.sample and last_options.seed is not None:
         shared_options["seed"] = last_options.seed
     return (

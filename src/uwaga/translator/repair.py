@@ -50,14 +50,17 @@ def adapt_target(
     if len(words) > MAX_COMPARED_WORDS:
         return None
     new_pieces, counts = dict[str, str](), Counter[str]()
-    for new, old in zip_longest(words, split_tokens(source, placeholders)):
-        if new is None or old is None:
+    for new_token, old_token in zip_longest(words, split_tokens(source, placeholders)):
+        if new_token is None or old_token is None:
             return None
-        if not (_comparison_key(old) == _comparison_key(new) or (_is_copied(old) and _is_copied(new))):
+        if not (
+            _comparison_key(old_token) == _comparison_key(new_token)
+            or (_is_copied(old_token) and _is_copied(new_token))
+        ):
             return None
-        if _is_copied(old) and new_pieces.setdefault(old.text, new.text) != new.text:
+        if _is_copied(old_token) and new_pieces.setdefault(old_token.text, new_token.text) != new_token.text:
             return None
-        counts[old.text] += 1
+        counts[old_token.text] += 1
     replacements: list[tuple[Span, str]] = []
     for piece, new_piece in new_pieces.items():
         if piece != new_piece:
@@ -102,6 +105,6 @@ def _is_copied(token: Token) -> bool:
 
 
 def _occurrences(piece: str, text: str) -> Sequence[Span]:
-    before = r"(?<!\w)" if piece[:1].isalnum() or piece[:1] == "_" else ""
-    after = r"(?!\w)" if piece[-1:].isalnum() or piece[-1:] == "_" else ""
-    return [match.span() for match in re.finditer(before + re.escape(piece) + after, text)]
+    start_boundary = r"(?<!\w)" if piece[:1].isalnum() or piece[:1] == "_" else ""
+    end_boundary = r"(?!\w)" if piece[-1:].isalnum() or piece[-1:] == "_" else ""
+    return [match.span() for match in re.finditer(start_boundary + re.escape(piece) + end_boundary, text)]

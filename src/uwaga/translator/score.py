@@ -224,11 +224,11 @@ def parallel_scorer(model: Seq2Seq) -> Scorer:
             torch.arange(features.shape[1], device=model.device) < lengths[:, None]
         )  # (sentences, target)
         rows = features[is_token]  # (tokens, width)
-        expected = torch.tensor([token for target in targets for token in target], device=model.device)
+        target_tokens = torch.tensor([token for target in targets for token in target], device=model.device)
         scores = []
         for row in range(0, len(rows), MAX_ROWS):
             log_probs = torch.log_softmax(model.logits(rows[row : row + MAX_ROWS]), dim=-1)
-            scores.append(log_probs.gather(1, expected[row : row + MAX_ROWS, None])[:, 0])  # (rows,)
+            scores.append(log_probs.gather(1, target_tokens[row : row + MAX_ROWS, None])[:, 0])  # (rows,)
         flat_scores = iter(torch.cat(scores).tolist())
         return [list(islice(flat_scores, len(target))) for target in targets]
 

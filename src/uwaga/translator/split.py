@@ -60,10 +60,10 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
     if len(pieces) < 2:
         return [piece for piece, _ in pieces]
     parts = []
-    for first, last in _even_ranges([size for _, size in pieces], limit):
+    for start, end in _even_ranges([size for _, size in pieces], limit):
         # Token counts of pieces add up if no token crosses a space; otherwise, joined pieces may have more.
         parts += [
-            part for part, _ in _divide_units([piece for piece, _ in pieces[first:last]], limit, limit, count)
+            part for part, _ in _divide_units([piece for piece, _ in pieces[start:end]], limit, limit, count)
         ]
     return parts
 
@@ -91,7 +91,7 @@ def divide_text(
             (abs(cut - ideal_position), cut) for cut in allowed_positions[max(index - 1, 0) : index + 1]
         )
         bounds.append(nearest)
-    return [text[first:last] for first, last in pairwise([*bounds, len(text)])]
+    return [text[start:end] for start, end in pairwise([*bounds, len(text)])]
 
 
 def _inner_positions(spans: Iterable[Span]) -> set[int]:
@@ -132,33 +132,33 @@ def _divide_units(
             f"the character {quoted(text)} has {tokens} tokens, but the model accepts at most {limit}"
         )
     groups = min(len(units), -(-tokens // group_tokens))
-    bounds = [len(units) * number // groups for number in range(groups + 1)]
-    for first, last in pairwise(bounds):
-        yield from _divide_units(units[first:last], limit, group_tokens, count)
+    bounds = [len(units) * index // groups for index in range(groups + 1)]
+    for start, end in pairwise(bounds):
+        yield from _divide_units(units[start:end], limit, group_tokens, count)
 
 
 def _even_ranges(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
     """Divide pieces into the fewest ranges of at most ``limit`` tokens, with sizes as even as possible."""
-    best = _pack(sizes, limit)
+    best_ranges = _pack(sizes, limit)
     low, high = 0, limit
     while low < high:
         middle = (low + high) // 2
         packed_ranges = _pack(sizes, middle)
-        if len(packed_ranges) <= len(best) and max(sizes) <= middle:
-            best, high = packed_ranges, middle
+        if len(packed_ranges) <= len(best_ranges) and max(sizes) <= middle:
+            best_ranges, high = packed_ranges, middle
         else:
             low = middle + 1
-    return best
+    return best_ranges
 
 
 def _pack(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
-    ranges, first, total = [], 0, 0
+    ranges, start, total = [], 0, 0
     for index, size in enumerate(sizes):
-        if index > first and total + size > limit:
-            ranges.append((first, index))
-            first, total = index, 0
+        if index > start and total + size > limit:
+            ranges.append((start, index))
+            start, total = index, 0
         total += size
-    ranges.append((first, len(sizes)))
+    ranges.append((start, len(sizes)))
     return ranges
 
 
@@ -204,8 +204,8 @@ class Segmenter:
         for line, line_break in while_active(zip(parts[::2], [*parts[1::2], ""], strict=True)):
             lines.append((list(self._split_line(line, start, split, name, warnings)), line_break))
             start += len(line) + len(line_break)
-        before, sentences = _join_lines("", lines)
-        return Passage(before, sentences, tuple(warnings), text)
+        text_before, sentences = _join_lines("", lines)
+        return Passage(text_before, sentences, tuple(warnings), text)
 
     def split_translated(self, passage: Passage, split: Split, name: str) -> Passage:
         """Split a passage that another model translated, keeping the sentence boundaries of that model.
@@ -226,19 +226,21 @@ class Segmenter:
         )
         start = len(passage.before)
         for number, sentence in enumerate(passage.sentences, start=1):
-            added = list(self._split_line(sentence.translation, start, split, name, warnings))
+            added_sentences = list(self._split_line(sentence.translation, start, split, name, warnings))
             start += len(sentence.translation) + len(sentence.after)
-            shares = divide_text(sentence.first_text, [len(part.text) for part in added], self.unsplittable)
-            for part, share in zip(added, shares, strict=True):
+            shares = divide_text(
+                sentence.first_text, [len(part.text) for part in added_sentences], self.unsplittable
+            )
+            for part, share in zip(added_sentences, shares, strict=True):
                 part.origin = share
-            if added and sentence.joins_next:
-                added[-1].after, added[-1].joins_next = "", True
-            line += added
+            if added_sentences and sentence.joins_next:
+                added_sentences[-1].after, added_sentences[-1].joins_next = "", True
+            line += added_sentences
             if number == len(passage.sentences) or LINE_BREAK.search(sentence.after):
                 lines.append((line, sentence.after))
                 line = []
-        before, sentences = _join_lines(passage.before, lines)
-        return Passage(before, sentences, tuple(warnings), text)
+        text_before, sentences = _join_lines(passage.before, lines)
+        return Passage(text_before, sentences, tuple(warnings), text)
 
     def ids(self, line: str) -> tuple[int, ...]:
         """Return the tokens of a line or sentence, end symbol included; empty if it has no tokens."""
@@ -268,15 +270,15 @@ class Segmenter:
             return
         language_prefix = self.source.language_prefix(line.strip())
         stop = start
-        for number, part in enumerate(while_active(self._split_sentences(line))):
+        for index, part in enumerate(while_active(self._split_sentences(line))):
             start, stop = stop, stop + len(part)
-            before = "" if number == 0 else language_prefix
-            ids = line_ids if part == line else self.ids(before + part)
+            text_before = "" if index == 0 else language_prefix
+            ids = line_ids if part == line else self.ids(text_before + part)
             if self.limit is None or len(ids) <= self.limit:
                 if ids:
                     yield self._make_sentence(ids, part, start)
                 continue
-            text = part if number else part.strip().removeprefix(language_prefix.strip())
+            text = part if index else part.strip().removeprefix(language_prefix.strip())
             parts = list(self._cut_sentence(text, start + part.index(text), language_prefix, self.limit))
             warnings.append(
                 f"the sentence {_shorten(part)!r} has {len(ids)} tokens, end symbol included, but the model "
@@ -321,8 +323,8 @@ class Segmenter:
             if count(part):
                 parts.append((part, start))
             start += len(part)
-        for (part, offset), (following, _) in pairwise([*parts, (" ", 0)]):
-            is_separate = part[-1:].isspace() or following[:1].isspace()
+        for (part, offset), (next_part, _) in pairwise([*parts, (" ", 0)]):
+            is_separate = part[-1:].isspace() or next_part[:1].isspace()
             piece = self._make_sentence(ids(part), part, offset)
             if not is_separate:
                 piece.after, piece.joins_next = "", True
@@ -374,13 +376,13 @@ class KnownCharacters:
 
     Args:
         tokeniser: the tokeniser of a model's source side.
-        knows_bytes: whether the model can read characters that are spelled in bytes.
+        has_byte_pieces: whether the model can read characters that are spelled in bytes.
         language: the code of the source language. In Chinese, Persian or Hindi, normalised full-width forms
             and joiners have the same meaning; in languages with an alphabet, they count as altered.
     """
 
-    def __init__(self, tokeniser: Subwords, knows_bytes: bool = False, language: str = "") -> None:
-        self._tokeniser, self._knows_bytes = tokeniser, knows_bytes
+    def __init__(self, tokeniser: Subwords, has_byte_pieces: bool = False, language: str = "") -> None:
+        self._tokeniser, self._has_byte_pieces = tokeniser, has_byte_pieces
         self._reads_tags = bool(getattr(tokeniser, "tags", None))
         self._is_alphabetic = (
             base_language(language) in UNKNOWN_LANGUAGE_CODES or language_scripts(language) in ALPHABETS
@@ -427,7 +429,7 @@ class KnownCharacters:
             return self._known
         ids = self._tokeniser.encode(character)
         pieces = self._tokeniser.pieces(ids)
-        is_spelled_in_bytes = not self._knows_bytes and any(piece in BYTE_PIECES for piece in pieces)
+        is_spelled_in_bytes = not self._has_byte_pieces and any(piece in BYTE_PIECES for piece in pieces)
         if is_spelled_in_bytes or self._tokeniser.symbols.unknown in ids or character == SPACE_PIECE:
             return self._unknown
         if character in "".join(pieces):
@@ -443,30 +445,30 @@ class KnownCharacters:
         return self._unknown if is_raised or is_punctuation or is_sign else self._known
 
 
-def _join_lines(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[str, list[Sentence]]:
+def _join_lines(text_before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[str, list[Sentence]]:
     """Return the text before the first sentence, and the sentences with the line breaks after them.
 
     Args:
-        before: the text before the first line.
+        text_before: the text before the first line.
         lines: the sentences of each line, and the line break after it.
     """
-    sentences, ends = list[Sentence](), list[tuple[Sentence, list[str]]]()
-    first = breaks = [before]
-    for added, line_break in lines:
-        if added:
-            sentences += added
+    sentences, line_ends = list[Sentence](), list[tuple[Sentence, list[str]]]()
+    leading_breaks = breaks = [text_before]
+    for line_sentences, line_break in lines:
+        if line_sentences:
+            sentences += line_sentences
             breaks = []
-            ends.append((added[-1], breaks))
+            line_ends.append((line_sentences[-1], breaks))
         if line_break:
             if breaks and breaks[-1].endswith("\r") and line_break.startswith("\n"):
                 breaks.append(" ")  # the two would become a single line break
             breaks.append(line_break)
-    for sentence, line_breaks in ends:
+    for sentence, line_breaks in line_ends:
         sentence.after, sentence.lacks_final_punctuation = (
             "".join(line_breaks),
             lacks_final_punctuation(sentence.text),
         )
-    return "".join(first), sentences
+    return "".join(leading_breaks), sentences
 
 
 def _shorten(text: str) -> str:

@@ -109,14 +109,14 @@ class StateCache:
             radius = self._radii.get(store)
         if radius is None:
             name = self.fingerprint(model.decoder)
-            stored = store.load(name, [b"radius"]).get(b"radius")
-            if stored is None:
+            stored_radius = store.load(name, [b"radius"]).get(b"radius")
+            if stored_radius is None:
                 pairs = readable_pairs(model, store.sample(SAMPLED_PAIRS))
                 features = np.concatenate([states.keys for states in compute_states(model, pairs).values()])
                 radius = RADIUS_SHARE * float(features.astype(np.float64).var(axis=0).sum())
                 store.save(name, {b"radius": np.float64(radius).tobytes()})
             else:
-                radius = float(np.frombuffer(stored, dtype=np.float64)[0])
+                radius = float(np.frombuffer(stored_radius, dtype=np.float64)[0])
             with self._lock:
                 self._radii[store] = radius
         return radius
@@ -149,8 +149,8 @@ class StateCache:
                     self._states[pair] = pair_states
                     self._bytes += pair_states.keys.nbytes
             while self._bytes > MAX_BYTES:
-                _, oldest = self._states.popitem(last=False)
-                self._bytes -= oldest.keys.nbytes
+                _, oldest_states = self._states.popitem(last=False)
+                self._bytes -= oldest_states.keys.nbytes
 
 
 def compute_states(model: PairReader, pairs: Sequence[TokenPair]) -> dict[TokenPair, PairStates]:

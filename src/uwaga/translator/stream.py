@@ -20,7 +20,7 @@ from uwaga.translator.request import Request
 from uwaga.translator.text import Passage, Text, TextDraft
 
 
-class GrowingText:
+class IncrementalText:
     """The text of a growing list of tokens, returned in pieces that later tokens do not change.
 
     The joined pieces equal ``decode`` of all tokens: a character that several byte tokens spell is held back
@@ -49,7 +49,7 @@ class GrowingText:
         return piece
 
 
-def grow(
+def stream_text(
     decoder: Decoder,
     sentence: SearchInput,
     options: SearchOptions,
@@ -70,17 +70,17 @@ def grow(
 
     Returns: True if a length limit truncated the target.
     """
-    growing_text, truncated = GrowingText(decode), False
+    incremental_text, is_truncated = IncrementalText(decode), False
     for event in stream(decoder, [sentence], options, drafter=drafter):
         if event.hypothesis is not None:
             hypothesis = complete(event.hypothesis)
-            piece, truncated = growing_text.finish(hypothesis.tokens), hypothesis.truncated
+            piece, is_truncated = incremental_text.finish(hypothesis.tokens), hypothesis.truncated
         else:
             assert event.token is not None  # an event has a token or, if it is the last, the hypothesis
-            piece = growing_text.add(event.token)
+            piece = incremental_text.add(event.token)
         if piece:
             yield piece
-    return truncated
+    return is_truncated
 
 
 def stream_request(plan: Plan, request: Request) -> Generator[str, None, bool]:
@@ -92,7 +92,7 @@ def stream_request(plan: Plan, request: Request) -> Generator[str, None, bool]:
         a generator that returns True if a length limit truncated the translation.
     """
     if _is_plain(plan, request):
-        return _grow_passage(plan, request)
+        return _stream_passage(plan, request)
     [translation] = translate_requests(plan, [request])
     return _yield_whole(translation)
 
@@ -110,25 +110,25 @@ def _yield_whole(translation: Translation) -> Generator[str, None, bool]:
     return translation.truncated
 
 
-def _grow_passage(plan: Plan, request: Request) -> Generator[str, None, bool]:
+def _stream_passage(plan: Plan, request: Request) -> Generator[str, None, bool]:
     """Translate a text with all models except the last, and stream the translation by the last model."""
-    last = plan.stages[-1]
+    last_stage = plan.stages[-1]
     check_string(Text((request.text,), request.name))
-    passage, truncated = plan.stages[0].split_text(request.text, request.name), False
-    for stage, following in pairwise(plan.stages):
+    passage, is_truncated = plan.stages[0].split_text(request.text, request.name), False
+    for stage, next_stage in pairwise(plan.stages):
         translate_passages(stage, [passage])
-        truncated = truncated or passage.result.truncated
-        passage = following.split_translated(passage, request.name)
+        is_truncated = is_truncated or passage.result.truncated
+        passage = next_stage.split_translated(passage, request.name)
     passage.prefix = request.prefix
     if request.draft:
         passage.draft = TextDraft(request.draft, request.bias, request.mask)
-    prepare(last, passage)
+    prepare(last_stage, passage)
     if passage.draft is not None:
-        divide_draft(last, passage, passage.draft)
-    return _stream_sentences(last, passage, truncated)
+        divide_draft(last_stage, passage, passage.draft)
+    return _stream_sentences(last_stage, passage, is_truncated)
 
 
-def _stream_sentences(stage: Stage, passage: Passage, truncated: bool) -> Generator[str, None, bool]:
+def _stream_sentences(stage: Stage, passage: Passage, is_truncated: bool) -> Generator[str, None, bool]:
     bytes_ = stage.model.byte_tokens
 
     def decode(tokens: Sequence[int]) -> str:
@@ -146,21 +146,21 @@ def _stream_sentences(stage: Stage, passage: Passage, truncated: bool) -> Genera
             yield sentence.copy or ""
         else:
             drafter = draft_by_model(stage, [sentence]) if passage.draft is None else None
-            pieces = grow(stage.model.decoder, sentence, stage.options, decode, drafter, complete)
+            pieces = stream_text(stage.model.decoder, sentence, stage.options, decode, drafter, complete)
             if sentence.lacks_final_punctuation:
                 pieces = _without_stop(pieces)
-            truncated = (yield from pieces) or truncated
+            is_truncated = (yield from pieces) or is_truncated
         if sentence.after:
             yield sentence.after
-    return truncated
+    return is_truncated
 
 
-def _without_stop(growing_text: Generator[str, None, bool]) -> Generator[str, None, bool]:
+def _without_stop(incremental_text: Generator[str, None, bool]) -> Generator[str, None, bool]:
     """Yield the pieces of a translation without the final full stop that its source lacks."""
     text = yielded_text = ""
     while True:
         try:
-            text += next(growing_text)
+            text += next(incremental_text)
         except StopIteration as finished:
             if remainder := without_stop(text)[len(yielded_text) :]:
                 yield remainder

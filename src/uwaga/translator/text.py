@@ -245,15 +245,15 @@ class Passage:
 
 def _with_surrounding_space(translation: Inline, content: Inline) -> Inline:
     """Return a translation with the outer white space of its source instead of its own."""
-    first = content[0] if content else ""
-    last = content[-1] if content else ""
+    first_part = content[0] if content else ""
+    last_part = content[-1] if content else ""
     parts = list(translation)
-    if isinstance(first, str) and not first.isspace() and first[:1].isspace():
+    if isinstance(first_part, str) and not first_part.isspace() and first_part[:1].isspace():
         if parts and isinstance(parts[0], str):
             parts[0] = parts[0].lstrip()
-        parts.insert(0, first[: len(first) - len(first.lstrip())])
-    if isinstance(last, str) and not last.isspace() and last[-1:].isspace():
+        parts.insert(0, first_part[: len(first_part) - len(first_part.lstrip())])
+    if isinstance(last_part, str) and not last_part.isspace() and last_part[-1:].isspace():
         if parts and isinstance(parts[-1], str):
             parts[-1] = parts[-1].rstrip()
-        parts.append(last[len(last.rstrip()) :])
+        parts.append(last_part[len(last_part.rstrip()) :])
     return join_parts(parts)

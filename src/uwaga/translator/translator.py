@@ -69,16 +69,16 @@ class Translator:
         if not models:
             raise SettingsError("a translator needs at least one model")
         self.models = models if len(models) == 1 else tuple(chain_model.between() for chain_model in models)
-        for number, (model, following) in enumerate(pairwise(self.models), start=1):
-            target, source = model.languages[1], following.languages[0]
+        for step_number, (model, next_model) in enumerate(pairwise(self.models), start=1):
+            target, source = model.languages[1], next_model.languages[0]
             if (
                 target != UNSTATED_LANGUAGES[1]
                 and source != UNSTATED_LANGUAGES[0]
                 and not same_language(target, source)
             ):
                 raise SettingsError(
-                    f"the models do not form a chain: model {number} translates to {target}, but the next "
-                    f"model translates from {source}"
+                    f"the models do not form a chain: model {step_number} translates to {target}, but the "
+                    f"next model translates from {source}"
                 )
         if len(models) == 1:
             self.languages = models[0].language_pair
@@ -314,16 +314,20 @@ class Translator:
         Raises:
             TextTooLongError, SettingsError, DataError: as in :meth:`translate`.
         """
-        remaining = iter(requests)
+        remaining_requests = iter(requests)
         plan: Plan | None = None
-        while batch := list(islice(remaining, window)):
+        while batch := list(islice(remaining_requests, window)):
             translations: dict[int, Translation] = {}
             for indices in _groups(batch):
                 group = [batch[index] for index in indices]
-                first = group[0]
-                if plan is None or first.shared != plan.request.shared or first.source == AUTO:
+                first_request = group[0]
+                if (
+                    plan is None
+                    or first_request.shared != plan.request.shared
+                    or first_request.source == AUTO
+                ):
                     texts = [request.text for request in group]
-                    plan = make_plan(self.models, self.languages, first, texts)
+                    plan = make_plan(self.models, self.languages, first_request, texts)
                 translations |= zip(indices, translate_requests(plan, group), strict=True)
             for index in range(len(batch)):
                 yield translations[index]
@@ -450,10 +454,10 @@ class Translator:
             DataError: the glossary cannot be read, or has a term that the model's tokeniser cannot spell.
         """
         plan = make_plan(self.models, self.languages, request, (), streaming)
-        search, last = request.search, plan.stages[-1]
-        if not isinstance(search, SearchOptions) and last.options.sample:
-            search = {**search, "seed": last.options.seed}
-        glossary = request.glossary if last.terms is None else last.terms.glossary
+        search, last_stage = request.search, plan.stages[-1]
+        if not isinstance(search, SearchOptions) and last_stage.options.sample:
+            search = {**search, "seed": last_stage.options.seed}
+        glossary = request.glossary if last_stage.terms is None else last_stage.terms.glossary
         return replace(request, search=search, glossary=glossary, memory=plan.memory)
 
     def translation_settings(self, request: Request) -> dict[str, Any]:
@@ -464,10 +468,12 @@ class Translator:
         Args:
             request: the result of :meth:`prepare`.
         """
-        *earlier, last = search_options([model.decoding for model in self.models], request.search)
-        search = {name: str(value) for name, value in asdict(last).items() if name != "batch_tokens"}
-        if earlier:
-            search["earlier"] = str(tuple(map(asdict, earlier)))
+        *earlier_options, last_options = search_options(
+            [model.decoding for model in self.models], request.search
+        )
+        search = {name: str(value) for name, value in asdict(last_options).items() if name != "batch_tokens"}
+        if earlier_options:
+            search["earlier"] = str(tuple(map(asdict, earlier_options)))
         placeholders = resolve_placeholders(request.placeholders)
         settings: dict[str, Any] = {
             "model": repr(self),
@@ -501,8 +507,8 @@ class Translator:
             split: as for :class:`uwaga.translator.request.Request`.
         """
         plan = make_plan(self.models, self.languages, Request(text, split=split), [text])
-        first = plan.stages[0]
-        return tuple(map(first.with_languages, first.split_text(text, "the text").warnings))
+        first_stage = plan.stages[0]
+        return tuple(map(first_stage.with_languages, first_stage.split_text(text, "the text").warnings))
 
     def score(
         self,
@@ -657,12 +663,12 @@ class Translator:
             raise DataError("the text has no tokens to attend to: give a text with words")
         if target is None:
             has_attentions = model.decoder.attentions is not None
-            best = Translator(model).translate(
+            best_translation = Translator(model).translate(
                 source, attention="all" if has_attentions else True, sample=False
             )
-            if best.attention is None:
+            if best_translation.attention is None:
                 raise no_attention_error()
-            return best
+            return best_translation
         [pair] = model.pair_ids([(source, target)])
         hypothesis = force_recorded(model.decoder, pair, model.decoding.start)
         sentence = Sentence(pair.source, span=(0, len(source)), hypotheses=[hypothesis])
@@ -673,11 +679,11 @@ def _groups(requests: Sequence[Request]) -> list[list[int]]:
     """Group the indices of requests with the same values in shared fields, in order of first occurrence."""
     groups: list[tuple[tuple[object, ...], list[int]]] = []
     for index, request in enumerate(requests):
-        shared = request.shared
+        shared_fields = request.shared
         for fields, group in groups:
-            if fields == shared:
+            if fields == shared_fields:
                 group.append(index)
                 break
         else:
-            groups.append((shared, [index]))
+            groups.append((shared_fields, [index]))
     return [group for _, group in groups]

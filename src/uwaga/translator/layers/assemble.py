@@ -38,8 +38,8 @@ def assemble(stage: Stage, passage: Passage) -> None:
         sentences[0].copy, sentences[0].hypotheses = word, []
         warnings = [f"copied: {word!r} is a word that the model does not know"]
     else:
-        searched = [sentence for sentence in sentences if sentence.is_searched]
-        warnings = quality_warnings(searched, model.score_stats)
+        searched_sentences = [sentence for sentence in sentences if sentence.is_searched]
+        warnings = quality_warnings(searched_sentences, model.score_stats)
     translation = join_sentences(passage, model, stage.options.nbest, stage.options.alignment, warnings)
     if stage.terms is not None and stage.terms.last:
         from uwaga.translator.layers.terms import with_term_uses
@@ -88,16 +88,16 @@ def join_sentences(
         best.sentence.translation = best.text
     translations: list[Translation] = []
     for parts in best_combinations(choices, nbest):
-        added = () if translations else warnings
-        translation = _join_passage(passage, parts, model, (*passage.warnings, *added))
+        chain_warnings = () if translations else warnings
+        translation = _join_passage(passage, parts, model, (*passage.warnings, *chain_warnings))
         if has_alignment:
             pieces = sentence_alignments(passage, parts, model.source, model.target)
             if not translations:
                 passage.pieces = pieces
             translation = _with_word_alignment(translation, pieces, link_model(model.alignment_head))
         translations.append(translation)
-    first, *alternatives = translations
-    return replace(first, alternatives=tuple(alternatives)) if alternatives else first
+    best_translation, *alternatives = translations
+    return replace(best_translation, alternatives=tuple(alternatives)) if alternatives else best_translation
 
 
 def _parts(sentence: Sentence, target: Subwords) -> list[Part]:
@@ -124,13 +124,13 @@ def best_combinations(choices: Sequence[Sequence[Part]], nbest: int) -> list[tup
         return [tuple(chain.from_iterable(choices))]
     combinations = [_Combination(0.0)]
     for parts in choices:
-        first, *others = [
+        best, *others = [
             _Combination(combination.score + part.score, combination, part)
             for combination in combinations
             for part in parts
         ]
         others.sort(key=lambda combination: -combination.score)
-        combinations = [first, *others[: nbest - 1]]
+        combinations = [best, *others[: nbest - 1]]
     return [combination.parts() for combination in combinations]
 
 
@@ -153,9 +153,9 @@ def _join_passage(
     passage: Passage, parts: Sequence[Part], model: Model, warnings: tuple[str, ...]
 ) -> Translation:
     source, target = model.source, model.target
-    searched = [(part.sentence, part.hypothesis) for part in parts if part.hypothesis is not None]
-    hypothesis = _merge_hypotheses([hypothesis for _, hypothesis in searched], target.symbols.end)
-    source_ids = list(chain.from_iterable([sentence.ids for sentence, _ in searched]))
+    searched_parts = [(part.sentence, part.hypothesis) for part in parts if part.hypothesis is not None]
+    hypothesis = _merge_hypotheses([hypothesis for _, hypothesis in searched_parts], target.symbols.end)
+    source_ids = list(chain.from_iterable([sentence.ids for sentence, _ in searched_parts]))
     if source_ids and source_ids[-1] == source.symbols.end:
         source_ids.pop()
     return Translation(
@@ -251,25 +251,25 @@ def _shift_spans(spans: Sequence[Span | None], offset: int) -> tuple[Span | None
 
 def _join_attentions(parts: Sequence[Attentions | None]) -> Attentions | None:
     """Join the attention matrices of a text's sentences into block-diagonal matrices of the text."""
-    present = [part for part in parts if part is not None]
-    if not present:
+    recorded_parts = [part for part in parts if part is not None]
+    if not recorded_parts:
         return None
     return Attentions(
-        _block_diagonal([part.encoder for part in present]),
-        _block_diagonal([part.decoder for part in present]),
-        _block_diagonal([part.cross for part in present]),
+        _block_diagonal([part.encoder for part in recorded_parts]),
+        _block_diagonal([part.decoder for part in recorded_parts]),
+        _block_diagonal([part.cross for part in recorded_parts]),
     )
 
 
 def _block_diagonal(matrices: Sequence[Floats | None]) -> Floats | None:
     """Return a block-diagonal matrix (..., target, source) of the attention of several sentences."""
-    present = [matrix for matrix in matrices if matrix is not None]
-    if len(present) < 2:
-        return present[0] if present else None
-    sizes = [sum(matrix.shape[axis] for matrix in present) for axis in (-2, -1)]
-    blocks = np.zeros((*present[0].shape[:-2], *sizes), np.float32)
+    given_matrices = [matrix for matrix in matrices if matrix is not None]
+    if len(given_matrices) < 2:
+        return given_matrices[0] if given_matrices else None
+    sizes = [sum(matrix.shape[axis] for matrix in given_matrices) for axis in (-2, -1)]
+    blocks = np.zeros((*given_matrices[0].shape[:-2], *sizes), np.float32)
     row = column = 0
-    for matrix in present:
+    for matrix in given_matrices:
         rows, columns = matrix.shape[-2:]
         blocks[..., row : row + rows, column : column + columns] = matrix
         row, column = row + rows, column + columns

@@ -110,7 +110,7 @@ def _join_steps(steps: Sequence[_Step]) -> Translation:
     from uwaga.alignment.piece_alignment import compose_alignments
 
     translations = [step.passage.result for step in steps]
-    first, last = translations[0], translations[-1]
+    first_translation, last_translation = translations[0], translations[-1]
     earlier_alignments = [translation.alignment for translation in translations[:-1]]
 
     def with_first_source(translation: Translation) -> Translation:
@@ -118,16 +118,16 @@ def _join_steps(steps: Sequence[_Step]) -> Translation:
         return replace(
             translation,
             alignment=compose_alignments([*earlier_alignments, translation.alignment]),
-            source=first.source,
-            source_tokens=first.source_tokens,
+            source=first_translation.source,
+            source_tokens=first_translation.source_tokens,
             attention=None,
             attentions=None,
         )
 
     return replace(
-        with_first_source(last),
+        with_first_source(last_translation),
         truncated=any(translation.truncated for translation in translations),
-        alternatives=tuple(map(with_first_source, last.alternatives)),
+        alternatives=tuple(map(with_first_source, last_translation.alternatives)),
         warnings=tuple(warning for step in steps for warning in step.warnings),
         steps=tuple(translations),
         coverage=combine_coverage(translation.coverage for translation in translations),

@@ -41,12 +41,12 @@ class Characters:
 
     Args:
         layer: the next layer.
-        known: the characters that the first model of the chain knows.
+        known_characters: the characters that the first model of the chain knows.
         languages: codes of the source and target language.
     """
 
-    def __init__(self, layer: Layer, known: KnownCharacters, languages: tuple[str, str]) -> None:
-        self._layer, self._known_characters = layer, known
+    def __init__(self, layer: Layer, known_characters: KnownCharacters, languages: tuple[str, str]) -> None:
+        self._layer, self._known_characters = layer, known_characters
         self._source_language, self._language = languages
 
     def translate(self, texts: Sequence[Text]) -> None:
@@ -119,17 +119,17 @@ class Characters:
 
         for hypothesis, inline in copy.tagged_translations:
             edits = typographic_edits(text.words, visible_text(inline), self._language)
-            marked = apply_edits(inline, edits)
+            marked_inline = apply_edits(inline, edits)
             parts = [
                 part.raw if isinstance(part, Tag) and id(part) not in source_parts else part
-                for part in marked
+                for part in marked_inline
             ]
             text.inlines.append(join_parts(parts))
             words, alignment = plain_text(text.inlines[-1]), hypothesis.alignment
             if alignment is not None:
                 sources = original_spans(alignment.source)
                 targets = move_spans(alignment.target, edits)
-                targets = move_spans(targets, insertions(marked, quotations))
+                targets = move_spans(targets, insertions(marked_inline, quotations))
                 alignment = project_alignment(alignment, (source, sources), (words, targets))
             coverage = hypothesis.coverage
             if coverage is not None:
@@ -137,9 +137,9 @@ class Characters:
             results.append(
                 replace(hypothesis, text=words, source=source, alignment=alignment, coverage=coverage)
             )
-        first, *alternatives = results
+        best, *alternatives = results
         warnings: tuple[str, ...] = ()
-        if lost_characters := self._lost_characters(source, first.text):
+        if lost_characters := self._lost_characters(source, best.text):
             warnings = (f"characters that the model does not know are missing: {lost_characters}",)
         if not is_translatable(copy.content):
             unexpected_script = script_warning(source, self._source_language)
@@ -147,19 +147,23 @@ class Characters:
                 unexpected_script or f"{UNFAMILIAR_TEXT}: it knows none of the words, which were copied",
             )
         text.translation = replace(
-            first, warnings=(*first.warnings, *warnings), alternatives=tuple(alternatives)
+            best, warnings=(*best.warnings, *warnings), alternatives=tuple(alternatives)
         )
 
     def _lost_characters(self, source: str, translation: str) -> str:
         """Return the unfamiliar characters that a translation lacks, except those with plain equivalents."""
         source, translation = compose(source), compose(translation)
-        unfamiliar = self._known_characters.find_unfamiliar(source).difference(ASCII_EQUIVALENTS)
-        if not unfamiliar:
+        unfamiliar_characters = self._known_characters.find_unfamiliar(source).difference(ASCII_EQUIVALENTS)
+        if not unfamiliar_characters:
             return ""
-        missing = Counter(clusters(source)) - Counter(clusters(translation))
-        formatted = [_format_character(cluster) for cluster in missing if not unfamiliar.isdisjoint(cluster)]
-        return " ".join(formatted[:MAX_SHOWN_CHARACTERS]) + (
-            " ..." if len(formatted) > MAX_SHOWN_CHARACTERS else ""
+        missing_clusters = Counter(clusters(source)) - Counter(clusters(translation))
+        formatted_characters = [
+            _format_character(cluster)
+            for cluster in missing_clusters
+            if not unfamiliar_characters.isdisjoint(cluster)
+        ]
+        return " ".join(formatted_characters[:MAX_SHOWN_CHARACTERS]) + (
+            " ..." if len(formatted_characters) > MAX_SHOWN_CHARACTERS else ""
         )
 
 
@@ -172,7 +176,7 @@ def _format_character(cluster: str) -> str:
 
 def _has_unequal_quotations(copy: Text) -> bool:
     """Return True if the number of quotation marks differs between a text and its translation."""
-    expected = count_quotation_marks(visible_text(copy.content))
-    return expected > 0 and expected != count_quotation_marks(
+    expected_count = count_quotation_marks(visible_text(copy.content))
+    return expected_count > 0 and expected_count != count_quotation_marks(
         visible_text(copy.tagged_translations[0].inline)
     )

@@ -134,16 +134,18 @@ def _candidate_words(passage: Passage, language: str) -> Iterator[_Word]:
     alignment = passage.result.alignment
     assert alignment is not None
     links: dict[int, float] = {}
-    best: dict[int, tuple[float, int]] = {}
+    best_sources_by_start: dict[int, tuple[float, int]] = {}
     for (source, target), probability in alignment.link_probabilities.items():
         links[source] = max(probability, links.get(source, 0.0))
-        best[target] = max((probability, source), best.get(target, (0.0, source)))
-    best_sources = {source for _, source in best.values()}
+        best_sources_by_start[target] = max(
+            (probability, source), best_sources_by_start.get(target, (0.0, source))
+        )
+    best_sources = {source for _, source in best_sources_by_start.values()}
     doubtful = improbable_source_starts(passage)
     starts = [start for start, _ in alignment.source]
     # Without a link model, many translated words have no link.
     no_link = 0.0 if alignment.likely else MIN_ANY_LINK_PROBABILITY
-    skipped = function_words(passage.text, language)
+    skipped_words = function_words(passage.text, language)
     for sentence in passage.sentences:
         if not sentence.is_searched:
             continue
@@ -151,7 +153,9 @@ def _candidate_words(passage: Passage, language: str) -> Iterator[_Word]:
         terms = _term_spans(sentence)
         for index in range(start_index, end_index):
             start = starts[index]
-            if start in skipped or any(first <= start < end for first, end in terms):
+            if start in skipped_words or any(
+                term_start <= start < term_end for term_start, term_end in terms
+            ):
                 continue
             span, link = alignment.source[index], links.get(index, no_link)
             is_aligned = (
@@ -175,24 +179,26 @@ def _gains(stage: Stage, words: Sequence[_Word]) -> dict[_Word, float]:
     end, empty_source = stage.model.target.symbols.end, tuple(stage.model.source.add_special_tokens([]))
     complete: dict[Sentence, TokenPair] = {}
     for word in words:
-        best = word.sentence.hypotheses[0]
-        target = best.tokens if best.truncated else (*best.tokens, end)
+        hypothesis = word.sentence.hypotheses[0]
+        target = hypothesis.tokens if hypothesis.truncated else (*hypothesis.tokens, end)
         complete[word.sentence] = TokenPair(word.sentence.ids, target)
-    shortened = {
+    shortened_texts = {
         word: TokenPair(
             stage.segmenter.ids(word.text_without_word) or empty_source, complete[word.sentence].target
         )
         for word in while_active(words)
     }
-    log_probs = _log_probs(stage, [*complete.values(), *shortened.values()])
-    return {word: log_probs[pair] - log_probs[complete[word.sentence]] for word, pair in shortened.items()}
+    log_probs = _log_probs(stage, [*complete.values(), *shortened_texts.values()])
+    return {
+        word: log_probs[pair] - log_probs[complete[word.sentence]] for word, pair in shortened_texts.items()
+    }
 
 
 def _log_probs(stage: Stage, pairs: Sequence[TokenPair]) -> dict[TokenPair, float]:
     """Return the log-probability of the target of each pair."""
     options, totals = stage.options, list[float]()
-    for first in while_active(range(0, len(pairs), BATCH_PAIRS)):
-        part = pairs[first : first + BATCH_PAIRS]
+    for start in while_active(range(0, len(pairs), BATCH_PAIRS)):
+        part = pairs[start : start + BATCH_PAIRS]
         scores = score_in_batches(stage.model.scores, part, options.batch_tokens, options.start)
         totals += map(math.fsum, scores)
     return dict(zip(pairs, totals, strict=True))

@@ -20,9 +20,9 @@ class FailedTextsError(DataError):
 
     def take_first(self) -> DataError:
         """Return the error of the first text, and clear all errors to break reference cycles between them."""
-        first = next(iter(self.errors.values()))
+        first_error = next(iter(self.errors.values()))
         self.errors.clear()
-        return first
+        return first_error
 
 
 class Failures:
@@ -59,8 +59,8 @@ def translate_separately(layer: Layer, texts: Sequence[Text]) -> dict[Text, Data
     except FailedTextsError as failure:
         candidates = frozenset(texts)
         errors = {_ancestor(text, candidates): error for text, error in failure.errors.items()}
-        remaining = [text for text in texts if text not in errors]
-        return errors | (translate_separately(layer, remaining) if remaining else {})
+        remaining_texts = [text for text in texts if text not in errors]
+        return errors | (translate_separately(layer, remaining_texts) if remaining_texts else {})
     except DataError as error:
         if len(texts) == 1:
             return {texts[0]: error}
@@ -69,12 +69,12 @@ def translate_separately(layer: Layer, texts: Sequence[Text]) -> dict[Text, Data
     return {}
 
 
-def for_each(texts: Iterable[Text], work: Callable[[Text], None]) -> None:
-    """Call ``work`` with each text, then raise FailedTextsError if texts failed."""
+def for_each(texts: Iterable[Text], function: Callable[[Text], None]) -> None:
+    """Call ``function`` with each text, then raise FailedTextsError if texts failed."""
     errors: dict[Text, DataError] = {}
     for text in texts:
         try:
-            work(text)
+            function(text)
         except DataError as error:
             errors[text] = error.with_traceback(None)  # its frames would keep the errors alive
     if errors:

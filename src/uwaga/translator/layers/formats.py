@@ -117,10 +117,11 @@ def write_translation(source: str, fragment: Fragment, parts: Sequence[Text], al
     return join_results([part.result for part in parts], text, source)
 
 
-def _write_part(part: Text, original: Inline) -> list[TaggedTranslation]:
+def _write_part(part: Text, original_inline: Inline) -> list[TaggedTranslation]:
     """Return the translations of a part, in which tags that the original part lacks become words."""
     return [
-        TaggedTranslation(best, keep_tags_of(inline, original)) for best, inline in part.spaced_translations()
+        TaggedTranslation(best, keep_tags_of(inline, original_inline))
+        for best, inline in part.spaced_translations()
     ]
 
 
@@ -158,12 +159,12 @@ def join_results(
 
 def _join_pieces(results: Sequence[Translation], pieces: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Return the pieces of results, with the end symbol after each but the last, unless it was cut."""
-    joined = list[str]()
+    joined_parts = list[str]()
     for index, part in enumerate(pieces):
-        joined += part
+        joined_parts += part
         if index + 1 < len(pieces) and len(results[index].token_scores) > len(results[index].tokens):
-            joined.append(END)
-    return tuple(joined)
+            joined_parts.append(END)
+    return tuple(joined_parts)
 
 
 def _indent(text: str) -> int:

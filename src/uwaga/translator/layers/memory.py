@@ -48,21 +48,23 @@ class FromMemory:
         self._layer, self._plan, self._memory = layer, plan, memory
 
     def translate(self, texts: Sequence[Text]) -> None:
-        remaining, retrieved_matches = list[Text](), dict[Text, MemoryMatch]()
+        remaining_texts, retrieved_matches = list[Text](), dict[Text, MemoryMatch]()
         sentences_by_text: dict[Text, dict[Text, str]] = {}
         for text in while_active(texts):
-            similar = {text: self._translate_or_find_similar(text)}
+            similar_matches = {text: self._translate_or_find_similar(text)}
             if text.translation is None and (sentences := self._translated_sentences(text)):
                 sentences_by_text[text] = sentences
                 untranslated = [sentence for sentence in sentences if sentence.translation is None]
-                similar = {sentence: self._translate_or_find_similar(sentence) for sentence in untranslated}
-            for part, matches in similar.items():
+                similar_matches = {
+                    sentence: self._translate_or_find_similar(sentence) for sentence in untranslated
+                }
+            for part, matches in similar_matches.items():
                 if part.translation is None:
-                    remaining.append(part)
+                    remaining_texts.append(part)
                     if matches and self._retrieves:
                         part.examples = tuple(self._example(part, match) for match in matches)
                         retrieved_matches[part] = matches[0]
-        self._translate(remaining)
+        self._translate(remaining_texts)
         for text, match in retrieved_matches.items():
             text.translation = replace(text.result, memory=(memory_use(match, "retrieved"),))
         for text, sentences in sentences_by_text.items():
@@ -77,13 +79,13 @@ class FromMemory:
         if self._plan.request.on_error != "raise":  # an error has to name each text that fails
             self._layer.translate(texts)
             return
-        first: dict[tuple[object, ...], Text] = {}
+        first_texts: dict[tuple[object, ...], Text] = {}
         for text in texts:
-            first.setdefault((text.content, text.prefix, text.examples), text)
-        self._layer.translate([*first.values()])
+            first_texts.setdefault((text.content, text.prefix, text.examples), text)
+        self._layer.translate([*first_texts.values()])
         for text in texts:
-            equal = first[text.content, text.prefix, text.examples]
-            text.translation, text.inlines = equal.translation, equal.inlines
+            equal_text = first_texts[text.content, text.prefix, text.examples]
+            text.translation, text.inlines = equal_text.translation, equal_text.inlines
 
     def _translate_or_find_similar(self, text: Text, threshold: float = 0.0) -> list[MemoryMatch]:
         """Translate a text from the memory if a pair fits; otherwise return the most similar pairs.
@@ -92,7 +94,7 @@ class FromMemory:
             text: the text.
             threshold: the minimum score of the pairs, if it is higher than the call's threshold.
         """
-        raw_text, similar = written_text(text.content).strip(), list[MemoryMatch]()
+        raw_text, similar_matches = written_text(text.content).strip(), list[MemoryMatch]()
         words: list[Token] = []
         for match in self._find_matches(text, raw_text, threshold):
             if match.score >= EXACT_SCORE:
@@ -103,8 +105,8 @@ class FromMemory:
             fitted_target = adapt_target(words, match.source, match.target, self._plan.placeholders)
             if fitted_target is not None and self._set_translation(text, match, fitted_target, "fitted"):
                 break
-            similar.append(match)
-        return similar
+            similar_matches.append(match)
+        return similar_matches
 
     def _example(self, text: Text, match: MemoryMatch) -> Example:
         """Return a pair as an example for a text, with its words and placeholders but without tags."""
@@ -176,17 +178,20 @@ def _join(text: Text, sentences: Mapping[Text, str]) -> None:
     source, parts = plain_text(text.content), list[str | Tag]()
     starts, alignments, is_aligned = list[int](), list[WordAlignment](), False
     end = target_start = 0
-    for sentence, after in sentences.items():
+    for sentence, translated_sentence in sentences.items():
         inline, result = sentence.tagged_translations[0].inline, sentence.result
-        words, translated = plain_text(sentence.content), plain_text(inline)
+        words, translated_text = plain_text(sentence.content), plain_text(inline)
         starts.append(source.index(words, end))
         alignment = result.alignment
         is_aligned = is_aligned or alignment is not None
         if alignment is None:
-            alignment = WordAlignment(tuple(word_spans(words)), tuple(word_spans(translated)), ())
+            alignment = WordAlignment(tuple(word_spans(words)), tuple(word_spans(translated_text)), ())
         alignments.append(alignment.moved(starts[-1], target_start))
-        parts += [*inline, after]
-        end, target_start = starts[-1] + len(words), target_start + len(translated) + len(after)
+        parts += [*inline, translated_sentence]
+        end, target_start = (
+            starts[-1] + len(words),
+            target_start + len(translated_text) + len(translated_sentence),
+        )
     text.inlines = [join_parts(parts)]
     results = [sentence.result for sentence in sentences]
     translation = join_results(results, plain_text(text.inlines[0]), source, starts)

@@ -81,8 +81,8 @@ def _write(text: Text, messages: dict[Tag, _Message]) -> None:
         message = messages.get(part) if isinstance(part, Tag) else None
         if message is None or isinstance(part, str):
             return part
-        raw = message.written()
-        return replace(part, raw=raw, text=raw)
+        source_text = message.written()
+        return replace(part, raw=source_text, text=source_text)
 
     tagged = text.spaced_translations()
     warnings = [
@@ -93,12 +93,12 @@ def _write(text: Text, messages: dict[Tag, _Message]) -> None:
         for warning in branch.result.warnings
     ]
     text.inlines = [tuple(map(written, inline)) for _, inline in tagged]
-    first, *alternatives = [
+    best, *alternatives = [
         replace(translation, text=plain_text(inline)) for translation, inline in text.tagged_translations
     ]
     text.translation = replace(
-        first,
-        warnings=tuple(dict.fromkeys([*first.warnings, *warnings])),
+        best,
+        warnings=tuple(dict.fromkeys([*best.warnings, *warnings])),
         alternatives=tuple(alternatives),
     )
 
@@ -110,7 +110,7 @@ def _with_number_tags(content: Inline) -> Inline:
         if isinstance(part, Tag):
             parts.append(part)
             continue
-        for number, text in enumerate(part.split("#")):
-            parts += [Tag("kept", "#", "#")] if number else []
+        for index, text in enumerate(part.split("#")):
+            parts += [Tag("kept", "#", "#")] if index else []
             parts += [text] if text else []
     return tuple(parts)

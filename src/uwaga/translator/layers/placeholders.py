@@ -52,9 +52,10 @@ class Placeholders:
     def translate(self, texts: Sequence[Text]) -> None:
         best_attempts = {text: self._attempt(text, 0) for text in texts if any(map(is_kept, text.content))}
         self._layer.translate([best_attempts.get(text, text) for text in texts])
-        for number in range(1, MAX_ATTEMPTS):
+        for attempt_number in range(1, MAX_ATTEMPTS):
             self._retry(
-                best_attempts, {text: self._attempt(text, number) for text in _incomplete(best_attempts)}
+                best_attempts,
+                {text: self._attempt(text, attempt_number) for text in _incomplete(best_attempts)},
             )
         forced_attempts = {
             text: _with_forced_symbol(best_attempts[text]) for text in _incomplete(best_attempts)
@@ -64,7 +65,7 @@ class Placeholders:
         )
         for all_pieces in (False, True):
             last_attempts = {
-                text: self._with_tags_for_lost(text, best_attempts[text], all_pieces)
+                text: self._restore_lost_tags(text, best_attempts[text], all_pieces)
                 for text in _incomplete(best_attempts)
             }
             if last_attempts:
@@ -73,8 +74,8 @@ class Placeholders:
         for text, attempt in best_attempts.items():
             _set_translation(text, attempt)
 
-    def _attempt(self, text: Text, number: int) -> Text:
-        return self._with_symbols(text, choose_symbols(text.content, number))
+    def _attempt(self, text: Text, attempt_number: int) -> Text:
+        return self._with_symbols(text, choose_symbols(text.content, attempt_number))
 
     def _with_symbols(self, text: Text, choice: Sequence[str | None]) -> Text:
         content, symbols = insert_symbols(text.content, choice)
@@ -99,16 +100,16 @@ class Placeholders:
             ):
                 best_attempts[text] = attempt
 
-    def _with_tags_for_lost(self, text: Text, attempt: Text, all_pieces: bool) -> Text:
+    def _restore_lost_tags(self, text: Text, attempt: Text, all_pieces: bool) -> Text:
         """Return the text with tags for pieces whose symbols were lost, and symbols for other pieces."""
-        lost = {id(attempt.symbols[number].tag) for number in _lost_symbols(attempt)}
-        dropped = _dropped_pieces(attempt)
+        lost_tag_ids = {id(attempt.symbols[index].tag) for index in _lost_symbols(attempt)}
+        dropped_pieces = _dropped_pieces(attempt)
         choice: list[str | None] = []
         symbols = iter(attempt.symbols)
         for part in text.content:
             if is_kept(part):
-                symbol = None if part.text in dropped else next(symbols, None)
-                keeps_symbol = not all_pieces and symbol is not None and id(symbol.tag) not in lost
+                symbol = None if part.text in dropped_pieces else next(symbols, None)
+                keeps_symbol = not all_pieces and symbol is not None and id(symbol.tag) not in lost_tag_ids
                 choice.append(symbol.text if keeps_symbol and symbol is not None else None)
         return self._with_symbols(text, choice)
 
@@ -139,13 +140,15 @@ def _with_symbols(example: Example, symbols: Sequence[Symbol]) -> Example:
     pieces that are only in the text, in order.
     """
     pieces = list(dict.fromkeys(part.text for part in example.source if is_kept(part)))
-    chosen = {symbol.tag.text: symbol.text for symbol in symbols}
-    others = iter([text for piece, text in chosen.items() if piece not in pieces])
-    missing = [piece for piece in pieces if piece not in chosen]
-    chosen |= {piece: text for piece in missing if (text := next(others, "")) != ""}
+    symbols_by_text = {symbol.tag.text: symbol.text for symbol in symbols}
+    others = iter([text for piece, text in symbols_by_text.items() if piece not in pieces])
+    missing_pieces = [piece for piece in pieces if piece not in symbols_by_text]
+    symbols_by_text |= {piece: text for piece in missing_pieces if (text := next(others, "")) != ""}
 
     def replaced(inline: Inline) -> Inline:
-        return join_parts([chosen.get(part.text, part) if is_kept(part) else part for part in inline])
+        return join_parts(
+            [symbols_by_text.get(part.text, part) if is_kept(part) else part for part in inline]
+        )
 
     return example._replace(source=replaced(example.source), target=replaced(example.target))
 
@@ -175,8 +178,8 @@ def _with_forced_symbol(attempt: Text) -> Text | None:
     targets = [alignment.target[target] for word, target in alignment.links if word in words]
     if not targets or find_symbols([symbol], attempt.result.text):
         return None
-    before = attempt.result.text[: min(targets)[0]].rstrip()
-    prefix = f"{before} {symbol.text}".strip()
+    text_before = attempt.result.text[: min(targets)[0]].rstrip()
+    prefix = f"{text_before} {symbol.text}".strip()
     return replace(
         attempt,
         prefix=prefix if prefix.startswith(attempt.prefix) else attempt.prefix,
@@ -191,9 +194,9 @@ def _set_translation(text: Text, attempt: Text) -> None:
         _set_copy(text, attempt.result)
         return
     translation, symbols = attempt.result, attempt.symbols
-    first, *alternatives = attempt.tagged_translations
+    best, *alternatives = attempt.tagged_translations
     complete_translations = [
-        first,
+        best,
         *(
             alternative
             for alternative in alternatives
@@ -201,7 +204,7 @@ def _set_translation(text: Text, attempt: Text) -> None:
         ),
     ]
     source, dropped_pieces = plain_text(text.content), _dropped_pieces(attempt)
-    stripped = strip_tags(attempt.content).text
+    stripped_text = strip_tags(attempt.content).text
     warnings = [
         f"the model lost every symbol for {quoted(piece)}, which was placed according to the words around it"
         for piece in dropped_pieces
@@ -217,7 +220,7 @@ def _set_translation(text: Text, attempt: Text) -> None:
         alignment = hypothesis.alignment if words == plain_text(restored) else None
         if alignment is not None:
             alignment = realign(
-                alignment, (stripped, source), (hypothesis.text, words), symbols, dropped_pieces
+                alignment, (stripped_text, source), (hypothesis.text, words), symbols, dropped_pieces
             )
         hypothesis = replace(hypothesis, text=words, source=source, alignment=alignment)
         if hypothesis.attention is not None:
@@ -231,7 +234,7 @@ def _set_translation(text: Text, attempt: Text) -> None:
     if coverage is not None:
         combined_warnings = [warning for warning in combined_warnings if warning not in coverage.warnings]
         coverage = coverage.without([symbol.text for symbol in symbols])
-        spans = move_words(coverage.omitted_spans, (stripped, source), symbols, dropped_pieces)
+        spans = move_words(coverage.omitted_spans, (stripped_text, source), symbols, dropped_pieces)
         coverage = replace(coverage, omitted_spans=spans)
         combined_warnings += coverage.warnings
     text.translation = replace(

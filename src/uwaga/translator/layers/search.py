@@ -62,21 +62,25 @@ def repair_incomplete_characters(
     for index, hypotheses in enumerate(lists if tokens else ()):
         if all(map(is_whole, hypotheses)):
             continue
-        numbers = [number for number, hypothesis in enumerate(hypotheses) if not is_whole(hypothesis)]
+        incomplete_indices = [
+            hypothesis_index
+            for hypothesis_index, hypothesis in enumerate(hypotheses)
+            if not is_whole(hypothesis)
+        ]
         if not options.sample:  # incomplete alternatives are dropped
             lists[index] = [
                 hypothesis
-                for number, hypothesis in enumerate(hypotheses)
-                if number == 0 or number not in numbers
+                for hypothesis_index, hypothesis in enumerate(hypotheses)
+                if hypothesis_index == 0 or hypothesis_index not in incomplete_indices
             ]
-            numbers = [0] if 0 in numbers else []
-        incomplete += [(index, number) for number in numbers]
+            incomplete_indices = [0] if 0 in incomplete_indices else []
+        incomplete += [(index, hypothesis_index) for hypothesis_index in incomplete_indices]
     if not incomplete:
         return
     options = replace(options, nbest=1, banned=(*options.banned, *tokens))
     inputs = []
-    for index, number in incomplete:
-        sentence, hypothesis = sentences[index], lists[index][number]
+    for index, hypothesis_index in incomplete:
+        sentence, hypothesis = sentences[index], lists[index][hypothesis_index]
         prefix = hypothesis.tokens[: complete_prefix_length(hypothesis.tokens, tokens)]
         inputs.append(
             SearchInput(
@@ -88,8 +92,8 @@ def repair_incomplete_characters(
             )
         )
     results = search(stage.search_decoder, inputs, options)
-    for (index, number), [hypothesis] in zip(incomplete, results, strict=True):
-        lists[index][number] = replace(hypothesis, draft=lists[index][number].draft)
+    for (index, hypothesis_index), [hypothesis] in zip(incomplete, results, strict=True):
+        lists[index][hypothesis_index] = replace(hypothesis, draft=lists[index][hypothesis_index].draft)
         if not options.sample:
             lists[index].sort(key=lambda hypothesis: -hypothesis.score)
 
@@ -114,7 +118,7 @@ def _sample(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions)
         samples = sentence.hypotheses
         texts = [sentence_text(sample.tokens, stage.model.target) for sample in samples]
         ranked_samples = rank_by_utility(texts, utility=options.utility)[: options.nbest]
-        sentence.hypotheses = [replace(samples[index], score=expected) for index, expected in ranked_samples]
+        sentence.hypotheses = [replace(samples[index], score=utility) for index, utility in ranked_samples]
 
 
 def _search_distinct(stage: Stage, sentences: Sequence[Sentence], options: SearchOptions) -> None:
@@ -142,11 +146,11 @@ def _search_distinct(stage: Stage, sentences: Sequence[Sentence], options: Searc
             break
         search_best(stage, incomplete_sentences, replace(options, beam=beam, nbest=beam))
         for sentence in incomplete_sentences:
-            first, *alternatives = texts[sentence].items()
+            best, *alternatives = texts[sentence].items()
             alternatives = sorted(
                 [*alternatives, *distinct_texts(sentence).items()], key=lambda item: -item[1].score
             )
-            texts[sentence] = dict([first])
+            texts[sentence] = dict([best])
             for text, hypothesis in alternatives:
                 texts[sentence].setdefault(text, hypothesis)
     for sentence in sentences:

@@ -22,7 +22,7 @@ def translate_passages(stage: Stage, passages: Sequence[Passage]) -> None:
     for passage in passages:
         prepare(stage, passage)
     stage = replace(stage)  # a recording decoder caches the sources of these passages alone
-    if stage.takes_drafts and (stage.model.drafter or any(passage.draft for passage in passages)):
+    if stage.accepts_drafts and (stage.model.drafter or any(passage.draft for passage in passages)):
         stage = replace(stage, drafter=add_drafts(stage, passages))
     if any(passage.examples for passage in passages):
         from uwaga.translator.layers.retrieval import add_datastores
@@ -77,6 +77,8 @@ def prepare(stage: Stage, passage: Passage) -> None:
                 sentence.copy = sentence.terms.single_term(sentence.first_text)
     prefix = passage.prefix.strip()
     if prefix and passage.sentences:
-        first = passage.sentences[0]
-        first.prefix = stage.model.target.encode(prefix)
-        first.lacks_final_punctuation = first.lacks_final_punctuation and not prefix.endswith(tuple(STOPS))
+        first_sentence = passage.sentences[0]
+        first_sentence.prefix = stage.model.target.encode(prefix)
+        first_sentence.lacks_final_punctuation = (
+            first_sentence.lacks_final_punctuation and not prefix.endswith(tuple(STOPS))
+        )

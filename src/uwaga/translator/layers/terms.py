@@ -91,30 +91,30 @@ class TermSentence:
         term whose replaced words are unknown.
         """
         usual_words, spans = word_spans(self.text), [span for span in self.spans if span is not None]
-        remaining = [
+        remaining_spans = [
             (start, end)
             for start, end in usual_words
-            if not any(start < last and first < end for first, last in spans)
+            if not any(start < span_end and span_start < end for span_start, span_end in spans)
         ]
         text_without_terms = self.terms.without_terms(text)
         candidate = [text_without_terms[start:end] for start, end in word_spans(text_without_terms)]
-        dropped = _count_missing([self.text[start:end] for start, end in remaining], candidate)
-        added = _count_missing(candidate, [self.text[start:end] for start, end in usual_words])
-        return max(0, dropped - added - (len(self.spans) - len(spans)))
+        dropped_count = _count_missing([self.text[start:end] for start, end in remaining_spans], candidate)
+        added_count = _count_missing(candidate, [self.text[start:end] for start, end in usual_words])
+        return max(0, dropped_count - added_count - (len(self.spans) - len(spans)))
 
     def _continues_after_end(self, text: str) -> bool:
         """Return True if a text differs from the unconstrained translation in its final mark, or has more
         sentences.
         """
-        text, usual = (
+        text, usual_text = (
             without_stop(part) if self.sentence.lacks_final_punctuation else part.rstrip()
             for part in (text, self.text)
         )
         forms = tuple(form for term_forms in self.terms.forms for form in term_forms)
-        if _final_mark(text) != _final_mark(usual) and not text.endswith(forms):
+        if _final_mark(text) != _final_mark(usual_text) and not text.endswith(forms):
             return True
-        text, usual = self.terms.without_terms(text), self.terms.without_terms(usual)
-        return len(INNER_SENTENCE_END.findall(text)) > len(INNER_SENTENCE_END.findall(usual))
+        text, usual_text = self.terms.without_terms(text), self.terms.without_terms(usual_text)
+        return len(INNER_SENTENCE_END.findall(text)) > len(INNER_SENTENCE_END.findall(usual_text))
 
     def allows(self, hypothesis: Hypothesis) -> bool:
         """Return True if a hypothesis is not much less probable than the usual hypothesis."""
@@ -124,8 +124,8 @@ class TermSentence:
     @property
     def expected_tokens(self) -> int:
         """Expected number of tokens of a translation with the terms; more tokens do not improve its rank."""
-        added = self.terms.phrases.total - sum(span is not None for span in self.spans)
-        return len(self.sentence.hypotheses[0].tokens) + added
+        missing_count = self.terms.phrases.total - sum(span is not None for span in self.spans)
+        return len(self.sentence.hypotheses[0].tokens) + missing_count
 
     @property
     def first_span(self) -> Span | None:
@@ -171,9 +171,9 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
     incomplete_sentences: list[TermSentence] = []
     for sentence in sentences:
         if sentence.terms is not None:
-            best = sentence.hypotheses[0].tokens
-            text = sentence_text(best, target)
-            if not all(use.applied for use in sentence.terms.find_uses(best, text)):
+            best_tokens = sentence.hypotheses[0].tokens
+            text = sentence_text(best_tokens, target)
+            if not all(use.applied for use in sentence.terms.find_uses(best_tokens, text)):
                 incomplete_sentences.append(TermSentence(sentence, sentence.terms, text))
     if not incomplete_sentences:
         return
@@ -187,18 +187,18 @@ def substitute_terms(stage: Stage, sentences: Sequence[Sentence]) -> None:
         for tokens, phrases in _prefixes(term_sentence, target)
         if len(tokens) < _max_tokens(stage, term_sentence.sentence)
     ]
-    for searched, hypothesis, text in _run_searches(stage, searches):
-        if _is_in_position(searched, text):
-            errors = searched.count_errors(hypothesis, text)
-            candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
+    for term_search, hypothesis, text in _run_searches(stage, searches):
+        if _is_in_position(term_search, text):
+            errors = term_search.count_errors(hypothesis, text)
+            candidates[term_search.sentence].append(Candidate(term_search, errors, hypothesis))
     forced_searches = [
         _Search(term_sentence, term_sentence.sentence.prefix, term_sentence.terms.phrases)
         for term_sentence in incomplete_sentences
         if all(any(candidate.errors) for candidate in candidates[term_sentence.sentence])
     ]
-    for searched, hypothesis, text in _run_searches(stage, forced_searches):
-        errors = searched.count_errors(hypothesis, text)
-        candidates[searched.sentence].append(Candidate(searched, errors, hypothesis))
+    for term_search, hypothesis, text in _run_searches(stage, forced_searches):
+        errors = term_search.count_errors(hypothesis, text)
+        candidates[term_search.sentence].append(Candidate(term_search, errors, hypothesis))
     ranking = Ranking.from_options(options)
     for term_sentence in incomplete_sentences:
         distinct_candidates = {
@@ -311,21 +311,21 @@ def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Sp
 
     The span is the word with the most probable link, extended by nearby words that are also linked.
     """
-    index, linked = WordIndex(words.source), dict[int, dict[int, float]]()
+    index, links_by_word = WordIndex(words.source), dict[int, dict[int, float]]()
     for (source, target), probability in words.link_probabilities.items():
         start, end = words.target[target]
         if any(letter.isalnum() for letter in text[start:end]):
-            linked.setdefault(source, {})[target] = probability
+            links_by_word.setdefault(source, {})[target] = probability
     return [
-        _span(words, [linked.get(word, {}) for word in index.overlapping((match.start, match.end))])
+        _span(words, [links_by_word.get(word, {}) for word in index.overlapping((match.start, match.end))])
         for match in matches
     ]
 
 
-def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span | None:
+def _span(words: WordAlignment, links_by_word: Sequence[Mapping[int, float]]) -> Span | None:
     """Return the span of the translation of a term, given the links of each of its words."""
     link_probabilities: dict[int, float] = {}
-    for links in linked:
+    for links in links_by_word:
         for target, probability in links.items():
             link_probabilities[target] = max(link_probabilities.get(target, 0.0), probability)
     if not link_probabilities:
@@ -339,7 +339,10 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
         """Return the index of the outermost word of the translation, to the left or right of ``word``."""
         while True:
             next_but_one = word + 2 * step
-            if len(linked) > 1 and link_probabilities.get(word + step, 0.0) > MIN_EXTENDING_PROBABILITY:
+            if (
+                len(links_by_word) > 1
+                and link_probabilities.get(word + step, 0.0) > MIN_EXTENDING_PROBABILITY
+            ):
                 word += step
             elif link_probabilities.get(next_but_one, 0.0) > MIN_EXTENDING_PROBABILITY and length(
                 word + step
@@ -348,8 +351,8 @@ def _span(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span |
             else:
                 return word
 
-    best = max(link_probabilities, key=lambda word: (link_probabilities[word], length(word)))
-    return words.target[extend(best, -1)][0], words.target[extend(best, 1)][1]
+    best_word = max(link_probabilities, key=lambda word: (link_probabilities[word], length(word)))
+    return words.target[extend(best_word, -1)][0], words.target[extend(best_word, 1)][1]
 
 
 def _prefixes(term_sentence: TermSentence, target: Subwords) -> Iterator[tuple[list[int], Phrases | None]]:
@@ -366,29 +369,31 @@ def _candidate_starts(term_sentence: TermSentence) -> Iterator[tuple[str, bool]]
     spans = sorted((span, term) for term, span in enumerate(term_sentence.spans) if span is not None)
     if not spans or any(before[1] > after[0] for (before, _), (after, _) in pairwise(spans)):
         return
-    original = term_sentence.text
+    original_text = term_sentence.text
     replacements = [[(span, form) for form in term_sentence.terms.forms[term]] for span, term in spans]
     for combination in islice(product(*replacements), MAX_FORM_COMBINATIONS):
         text, end = "", 0
         for (start, stop), form in combination:
-            is_capital = original[start].isupper() and not text.strip() and not original[:start].strip()
-            text += original[end:start] + (form[:1].upper() + form[1:] if is_capital else form)
+            is_capital = (
+                original_text[start].isupper() and not text.strip() and not original_text[:start].strip()
+            )
+            text += original_text[end:start] + (form[:1].upper() + form[1:] if is_capital else form)
             if not end:
                 yield text, len(term_sentence.spans) == 1
             end = stop
-        yield text + original[end:], len(spans) == len(term_sentence.spans)
-    before = [start for start, end in word_spans(original) if end <= spans[0][0][0]]
-    if before:
-        yield original[: before[-1]].rstrip(), False
+        yield text + original_text[end:], len(spans) == len(term_sentence.spans)
+    word_starts = [start for start, end in word_spans(original_text) if end <= spans[0][0][0]]
+    if word_starts:
+        yield original_text[: word_starts[-1]].rstrip(), False
 
 
 def _is_in_position(term_sentence: TermSentence, text: str) -> bool:
     """Return True if a candidate has as many words before its first term as the unconstrained translation."""
-    first = term_sentence.first_span
-    assert first is not None
-    words_before = sum(end <= first[0] for _, end in word_spans(term_sentence.text))
+    first_span = term_sentence.first_span
+    assert first_span is not None
+    words_before = sum(end <= first_span[0] for _, end in word_spans(term_sentence.text))
     starts = [start for start, _ in word_spans(text)]
-    forms = term_sentence.terms.forms[term_sentence.spans.index(first)]
+    forms = term_sentence.terms.forms[term_sentence.spans.index(first_span)]
     return words_before < len(starts) and text[starts[words_before] :].casefold().startswith(
         tuple(form.casefold() for form in forms)
     )
@@ -403,7 +408,7 @@ def with_term_uses(translation: Translation, sentences: Sequence[Sentence]) -> T
         if sentence.terms is not None:
             tokens = sentence.hypotheses[0].tokens if sentence.is_searched else ()
             uses += sentence.terms.find_uses(tokens, sentence.translation)
-    missing = dict.fromkeys(
+    missing_words = dict.fromkeys(
         f"the term {use.source!r} was not translated as {use.target!r}" for use in uses if not use.applied
     )
-    return replace(translation, terms=tuple(uses), warnings=(*translation.warnings, *missing))
+    return replace(translation, terms=tuple(uses), warnings=(*translation.warnings, *missing_words))

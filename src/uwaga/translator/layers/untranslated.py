@@ -23,15 +23,15 @@ class Untranslated:
         self._layer, self._texts = layer, texts
 
     def translate(self, texts: Sequence[Text]) -> None:
-        remaining = []
+        remaining_texts = []
         for text in texts:
             [content] = text.content
             if isinstance(content, str) and content in self._texts:
                 text.translation = copy_text(content)
             else:
-                remaining.append(text)
-        if remaining:
-            self._layer.translate(remaining)
+                remaining_texts.append(text)
+        if remaining_texts:
+            self._layer.translate(remaining_texts)
 
 
 def copy_text(text: str) -> Translation:
