@@ -41,9 +41,9 @@ def test_uncertain_words_are_printed_with_their_probabilities(translation):
 
 
 def test_coloured_output_preserves_the_text(translation):
-    coloured = confident_text(translation, colours=True)
+    coloured = mark_uncertain_words(translation, colours=True)
     assert re.sub(r"\x1b\[\d*m", "", coloured) == translation.text
-    assert coloured.count("\x1b[31m") == sum(word.mean < DOUBTFUL_BELOW for word in translation.words)
+    assert coloured.count("\x1b[31m") == sum(word.mean < DOUBTFUL_THRESHOLD for word in translation.words)
     assert coloured.count("\x1b[4m") == coloured.count("\x1b[31m")
     assert coloured.count("\x1b[33m") == sum(
         DOUBTFUL_THRESHOLD <= word.mean < UNSURE_THRESHOLD for word in translation.words
@@ -51,7 +51,7 @@ def test_coloured_output_preserves_the_text(translation):
 
 
 def test_copied_text_is_printed_without_colours():
-    assert confident_text(Translation("12", 0.0, (), ()), colours=True) == "12"
+    assert mark_uncertain_words(Translation("12", 0.0, (), ()), colours=True) == "12"
 
 
 def test_colours_are_shown_on_a_terminal_unless_no_color_is_set(monkeypatch, tmp_path):

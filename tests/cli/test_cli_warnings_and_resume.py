@@ -164,11 +164,11 @@ def test_resuming_with_other_input_or_options_is_refused(folder, tmp_path):
 
 def test_chunk_size_is_adjusted_to_about_one_second_per_chunk(tmp_path):
     (tmp_path / "in").write_text("x\n" * 5000)
-    pace = lines.Pace()
+    chunk_size = lines.ChunkSize()
     sizes = []
-    for chunk in lines.file_chunks(tmp_path / "in", pace):
+    for chunk in lines.file_chunks(tmp_path / "in", chunk_size):
         sizes.append(len(chunk.lines))
-        pace.adjust(len(chunk.lines) / 200)
+        chunk_size.adjust(len(chunk.lines) / 200)
     assert sizes[0] == lines.MIN_CHUNK_LINES
     assert max(sizes) <= lines.CHUNK_LINES
     assert sum(sizes) == 5000

@@ -170,8 +170,8 @@ def _align_with_models(
             alignments = translator.align(pairs, words=words, first=chunk.first)
             links = [frozenset(alignment.links) for alignment in alignments]
             if reverse is not None:
-                swapped = [(target, source) for source, target in pairs]
-                reverse_alignments = reverse.align(swapped, words=words, first=chunk.first)
+                swapped_pairs = [(target, source) for source, target in pairs]
+                reverse_alignments = reverse.align(swapped_pairs, words=words, first=chunk.first)
                 reverse_links = [
                     frozenset((source, target) for target, source in alignment.links)
                     for alignment in reverse_alignments
@@ -231,21 +231,23 @@ def _choose_head(
             update(count)
 
         errors = head_errors(translator, pairs, links, words, advance)
-    best = combine_heads(translator, errors, examples, reference_links, words, lexicon, retrain=trains_links)
+    best_head = combine_heads(
+        translator, errors, examples, reference_links, words, lexicon, retrain=trains_links
+    )
     error = next(iter(errors.values()))
-    against = f"{gold}" if gold is not None else "uwaga's own aligner"
-    typer.echo(f"alignment error rate of each head against {against}, {len(pairs)} pairs:\n")
+    reference_name = f"{gold}" if gold is not None else "uwaga's own aligner"
+    typer.echo(f"alignment error rate of each head against {reference_name}, {len(pairs)} pairs:\n")
     _print_errors(errors)
-    path = write_head(Path(find_model(name)), best)
-    typer.echo(f"\nchosen: {best}, error {error:.3f} on its own; stored in {path}")
+    path = write_head(Path(find_model(name)), best_head)
+    typer.echo(f"\nchosen: {best_head}, error {error:.3f} on its own; stored in {path}")
 
 
 def _print_errors(errors: dict[AlignmentHead, float]) -> None:
     """Print one line per head and one column per step; mark the best."""
-    best = next(iter(errors))
+    best_head = next(iter(errors))
     table: dict[str, dict[str, str]] = {}
     for head, error in sorted(errors.items(), key=lambda item: (item[0].layer, item[0].head or 1 << 30)):
-        mark = "*" if head == best else ""
+        mark = "*" if head == best_head else ""
         table.setdefault(f"{head.layer}.{head.head or 'mean'}", {})[head.step] = f"{error:.3f}{mark}"
     typer.echo(f"{'head':<9}{'predicting':<12}{'reading':<12}".rstrip())
     for label, row in table.items():
@@ -266,10 +268,10 @@ def _pairs_or_translated(translator: Translator, files: list[Path]) -> Iterator[
             with count_meter(len(lines), "translating") as update:
                 # Pairs are aligned unsplit: lines that are too long are left out.
                 requests = (Request(line, split="never", on_error="return") for line in lines)
-                for number, translation in enumerate(translator.run(requests, window=64), start=1):
-                    update(number)
+                for line_number, translation in enumerate(translator.run(requests, window=64), start=1):
+                    update(line_number)
                     if translation.error is None:
-                        yield lines[number - 1], translation.text
+                        yield lines[line_number - 1], translation.text
             return
     yield from _all_pairs(files)
 

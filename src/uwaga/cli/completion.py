@@ -30,8 +30,8 @@ def complete_models(incomplete: str) -> list[str]:
     names = ["bundled", *(model.name for model in installed_models())]
     head, slash, name = incomplete.rpartition("/")
     folders = sorted(path.name for path in Path(head + slash or ".").glob("*") if path.is_dir())
-    visible = [folder for folder in folders if name.startswith(".") or not folder.startswith(".")]
-    words = dict.fromkeys([*names, *(head + slash + folder for folder in visible)])
+    visible_folders = [folder for folder in folders if name.startswith(".") or not folder.startswith(".")]
+    words = dict.fromkeys([*names, *(head + slash + folder for folder in visible_folders)])
     return [word for word in words if word.startswith(incomplete)]
 
 

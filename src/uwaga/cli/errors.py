@@ -46,18 +46,18 @@ def report_errors() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def require_extra(extra: str, work: str) -> Iterator[None]:
+def require_extra(extra: str, task: str) -> Iterator[None]:
     """Raise MissingExtraError if a module that is imported within the block is not installed.
 
     Args:
         extra: the extra of uwaga that installs the module.
-        work: the feature that needs it, for the message.
+        task: the feature that needs it, for the message.
     """
     try:
         yield
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            f"{work} needs {error.name}, which is not installed: pip install 'uwaga[{extra}]'"
+            f"{task} needs {error.name}, which is not installed: pip install 'uwaga[{extra}]'"
         ) from None
 
 
@@ -109,14 +109,14 @@ def exit_on_sigterm() -> Iterator[None]:
         yield
         return
 
-    def terminate(number: int, frame: FrameType | None) -> None:
+    def terminate(signal_number: int, frame: FrameType | None) -> None:
         raise SystemExit(TERMINATED)
 
-    previous = signal.signal(signal.SIGTERM, terminate)
+    previous_handler = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def _discard_output() -> None:

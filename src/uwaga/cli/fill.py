@@ -63,8 +63,8 @@ def fill(
     unit = "text" if text else "line"
     with open_output(output) as write, meter(input_, "filling") as advance:
         for chunk in chunks:
-            filled = filler.fill_all(chunk.lines, top, chunk.names(unit))
-            for line, gaps in zip(chunk.lines, filled, strict=True):
+            results = filler.fill_all(chunk.lines, top, chunk.names(unit))
+            for line, gaps in zip(chunk.lines, results, strict=True):
                 write(_format_json(line, gaps) if as_json else _format_plain(gaps))
             advance(chunk)
 

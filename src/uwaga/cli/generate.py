@@ -138,8 +138,8 @@ def _stream(
     unit: str,
     write: Callable[[str], None],
 ) -> None:
-    for number, line in enumerate(chunk.lines, start=chunk.first):
-        pieces = generator.stream_prompt(line, search_options, f"{unit} {number}")
+    for line_number, line in enumerate(chunk.lines, start=chunk.first):
+        pieces = generator.stream_prompt(line, search_options, f"{unit} {line_number}")
         write(line)
         for piece in pieces:
             write(piece)

@@ -101,10 +101,13 @@ def heads(
 def table(importance: HeadImportance) -> str:
     """Return a table with a block of rows for each kind of attention."""
     lines = [f"loss in nats per target token without each head, on {importance.pairs} pairs"]
-    for kind, lost in importance.lost.items():
-        lines += ["", f"{kind:<9}" + "".join(f"{f'head {head}':>9}" for head in range(1, lost.shape[1] + 1))]
+    for kind, lost_log_probs in importance.lost.items():
+        lines += [
+            "",
+            f"{kind:<9}" + "".join(f"{f'head {head}':>9}" for head in range(1, lost_log_probs.shape[1] + 1)),
+        ]
         lines += [
             f"layer {layer:<3}" + "".join(f"{nats:>9.3f}" for nats in row)
-            for layer, row in enumerate(lost.tolist(), start=1)
+            for layer, row in enumerate(lost_log_probs.tolist(), start=1)
         ]
     return "\n".join(lines)

@@ -68,9 +68,14 @@ class _Page:
 
     def brief_page(self, few_examples: bool) -> str:
         """Return the page with the common options, and with one line for each of the other panels."""
-        common = [title for title in self.panels if title in COMMON_PANELS]
+        common_titles = [title for title in self.panels if title in COMMON_PANELS]
         return self._join(
-            [self._header(), *self._panels(common), self._index(few_examples), self._examples(few_examples)]
+            [
+                self._header(),
+                *self._panels(common_titles),
+                self._index(few_examples),
+                self._examples(few_examples),
+            ]
         )
 
     def panel(self, word: str) -> str:
@@ -134,13 +139,13 @@ class _Page:
     def _table(self, rows: Iterable[tuple[str, str]], names_width: int = NAMES_WIDTH) -> str:
         lines: list[str] = []
         for name, text in rows:
-            wrapped = _wrap(text.replace("``", "`"), self.width - names_width)
-            indented = [" " * names_width + part for part in wrapped]
-            if wrapped and len(name) + 4 <= names_width:
-                indented[0] = f"  {name:<{names_width - 2}}{wrapped[0]}"
-                lines += indented
+            wrapped_lines = _wrap(text.replace("``", "`"), self.width - names_width)
+            indented_lines = [" " * names_width + part for part in wrapped_lines]
+            if wrapped_lines and len(name) + 4 <= names_width:
+                indented_lines[0] = f"  {name:<{names_width - 2}}{wrapped_lines[0]}"
+                lines += indented_lines
             else:
-                lines += [f"  {name}", *indented]
+                lines += [f"  {name}", *indented_lines]
         return "\n".join(lines)
 
     def _index(self, few_examples: bool) -> str:

@@ -148,11 +148,11 @@ def _check_options(
         check_drawing(output)
 
 
-def _read_earlier(earlier: list[Path]) -> dict[Path, LengthTable]:
+def _read_earlier(paths: list[Path]) -> dict[Path, LengthTable]:
     """Return the tables of earlier results, by path."""
     from uwaga.inspection import read_length_table
 
-    return {path: read_length_table(path) for path in earlier}
+    return {path: read_length_table(path) for path in paths}
 
 
 def _numbers(edges: str) -> list[int]:
@@ -191,8 +191,8 @@ def _report(
     title: str,
 ) -> None:
     """Write, draw and print the results together with the results of earlier tables."""
-    for path, earlier in earlier_tables.items():
-        results = results.add_systems(earlier, str(path))
+    for path, earlier_table in earlier_tables.items():
+        results = results.add_systems(earlier_table, str(path))
     if table is not None:
         from uwaga.cli.lines import open_output
 

@@ -64,7 +64,7 @@ class Chunk(NamedTuple):
         return Chunk(self.first + count, self.lines[count:], context)
 
 
-class Pace:
+class ChunkSize:
     """The number of lines per chunk on a terminal, adjusted so that a chunk takes about one second.
 
     The progress bar then moves steadily. The size of chunks does not affect the output.
@@ -81,7 +81,9 @@ class Pace:
             self.lines = min(CHUNK_LINES, 2 * self.lines)
 
 
-def input_chunks(texts: list[str] | None, path: Path | None, pace: Pace | None = None) -> Iterator[Chunk]:
+def input_chunks(
+    texts: list[str] | None, path: Path | None, chunk_size: ChunkSize | None = None
+) -> Iterator[Chunk]:
     """Return the texts of the command line, or else the lines of a file or of standard input, in chunks."""
     if texts and path is not None:
         raise SettingsError("give texts or --input, not both")
@@ -89,7 +91,7 @@ def input_chunks(texts: list[str] | None, path: Path | None, pace: Pace | None =
         _check_not_files(texts)
         return iter([Chunk(1, texts)])
     if path is not None:
-        return file_chunks(path, pace)
+        return file_chunks(path, chunk_size)
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write("Type a line and press Enter; press Ctrl-D to finish.\n")
     return standard_input_chunks()
@@ -108,18 +110,25 @@ def is_complete(texts: list[str] | None, path: Path | None) -> bool:
 
 def with_contexts(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     """Add to each chunk the texts before and after it; yield it once the text after it has been read."""
-    waiting, context = list[Chunk](), TextContext()
+    waiting_chunks, context = list[Chunk](), TextContext()
     try:
         for chunk in chunks:
-            if after := _first_text(chunk.lines):
-                yield from (earlier._replace(context=context._replace(after=after)) for earlier in waiting)
-                lines = (line for earlier in reversed(waiting) for line in reversed(earlier.lines))
-                waiting, context = [], TextContext(before=_first_text(lines))
-            waiting.append(chunk)
+            if text_after := _first_text(chunk.lines):
+                yield from (
+                    waiting_chunk._replace(context=context._replace(after=text_after))
+                    for waiting_chunk in waiting_chunks
+                )
+                lines = (
+                    line
+                    for waiting_chunk in reversed(waiting_chunks)
+                    for line in reversed(waiting_chunk.lines)
+                )
+                waiting_chunks, context = [], TextContext(before=_first_text(lines))
+            waiting_chunks.append(chunk)
     except DataError:
-        yield from (earlier._replace(context=context) for earlier in waiting)
+        yield from (waiting_chunk._replace(context=context) for waiting_chunk in waiting_chunks)
         raise
-    yield from (earlier._replace(context=context) for earlier in waiting)
+    yield from (waiting_chunk._replace(context=context) for waiting_chunk in waiting_chunks)
 
 
 def _first_text(lines: Iterable[str]) -> str:
@@ -139,9 +148,9 @@ def _check_not_files(texts: list[str]) -> None:
                 )
 
 
-def file_chunks(path: Path, pace: Pace | None = None) -> Iterator[Chunk]:
-    """Yield the lines of a plain or compressed file in chunks of :data:`CHUNK_LINES` or of ``pace``."""
-    return _decode_chunks(_batches(read_lines(path), pace), str(path))
+def file_chunks(path: Path, chunk_size: ChunkSize | None = None) -> Iterator[Chunk]:
+    """Yield the lines of a plain or compressed file in chunks of :data:`CHUNK_LINES` or of ``chunk_size``."""
+    return _decode_chunks(_batches(read_lines(path), chunk_size), str(path))
 
 
 def standard_input_chunks() -> Iterator[Chunk]:
@@ -199,10 +208,10 @@ def _standard_input() -> IO[bytes]:
 
 
 def _raw_lines(file: IO[bytes]) -> Iterator[bytes | None]:
-    number = 0
+    line_number = 0
     while line := file.readline(MAX_LINE_LENGTH):
-        number += 1
-        if number == 1:
+        line_number += 1
+        if line_number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
         if len(line) == MAX_LINE_LENGTH and not line.endswith(b"\n"):
             yield None
@@ -210,12 +219,14 @@ def _raw_lines(file: IO[bytes]) -> Iterator[bytes | None]:
         yield line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _batches(raw: Iterable[bytes | None], pace: Pace | None = None) -> Iterator[list[bytes | None]]:
+def _batches(
+    raw_lines: Iterable[bytes | None], chunk_size: ChunkSize | None = None
+) -> Iterator[list[bytes | None]]:
     batch: list[bytes | None] = []
     try:
-        for line in raw:
+        for line in raw_lines:
             batch.append(line)
-            if len(batch) >= (CHUNK_LINES if pace is None else pace.lines):
+            if len(batch) >= (CHUNK_LINES if chunk_size is None else chunk_size.lines):
                 yield batch
                 batch = []
     except DataError:
@@ -230,12 +241,12 @@ class _End(NamedTuple):
     error: BaseException | None
 
 
-def _read_ahead(raw: Iterator[bytes | None]) -> Iterator[list[bytes | None]]:
+def _read_ahead(raw_lines: Iterator[bytes | None]) -> Iterator[list[bytes | None]]:
     ready: queue.Queue[bytes | _End | None] = queue.Queue(maxsize=4 * CHUNK_LINES)
 
     def read() -> None:
         try:
-            for line in raw:
+            for line in raw_lines:
                 ready.put(line)
         except BaseException as error:
             ready.put(_End(error))
@@ -267,27 +278,27 @@ def _drain(ready: queue.Queue[bytes | _End | None]) -> Iterator[list[bytes | Non
 
 
 def _decode_chunks(batches: Iterator[list[bytes | None]], name: str) -> Iterator[Chunk]:
-    first = 1
+    first_number = 1
     for batch in batches:
         lines: list[str] = []
-        for number, raw in enumerate(batch, start=first):
+        for line_number, raw_line in enumerate(batch, start=first_number):
             try:
-                lines.append(_decode(raw, f"{name}: line {number}"))
+                lines.append(_decode(raw_line, f"{name}: line {line_number}"))
             except DataError:
                 if lines:
-                    yield Chunk(first, lines)
+                    yield Chunk(first_number, lines)
                 raise
-        yield Chunk(first, lines)
-        first += len(batch)
+        yield Chunk(first_number, lines)
+        first_number += len(batch)
 
 
-def _decode(raw: bytes | None, location: str) -> str:
-    if raw is None:
+def _decode(raw_line: bytes | None, location: str) -> str:
+    if raw_line is None:
         raise DataError(
             f"{location} is too long to be a sentence; the input must be text, one sentence per line"
         )
     try:
-        return raw.decode("utf-8").replace("\r", " ")  # otherwise the output would have an extra line
+        return raw_line.decode("utf-8").replace("\r", " ")  # otherwise the output would have an extra line
     except UnicodeDecodeError as error:
         raise DataError(f"{location} is not UTF-8 at byte {error.start + 1}") from None
 
@@ -350,11 +361,11 @@ def language_sample(chunks: Iterator[Chunk]) -> tuple[list[str], Iterator[Chunk]
 
     The lines are those of the first chunk that contains a letter.
     """
-    leading: list[Chunk] = []
+    first_chunks: list[Chunk] = []
     for chunk in chunks:
-        leading.append(chunk)
+        first_chunks.append(chunk)
         if any(character.isalpha() for line in chunk.lines for character in line):
-            return chunk.lines, chain(leading, chunks)
-    if not leading:
+            return chunk.lines, chain(first_chunks, chunks)
+    if not first_chunks:
         raise DataError("the input is empty, so its language cannot be detected; give it with --from")
-    return [], iter(leading)
+    return [], iter(first_chunks)

@@ -86,9 +86,9 @@ class Uwaga(VerbGroup):
     def headings(self) -> Mapping[str, Sequence[str]]:
         """Names of the installed subcommands, by heading of the help page; plugins come last."""
         names = list(VERBS)
-        known = {name for verbs in HEADINGS.values() for name in verbs}
+        known_names = {name for verbs in HEADINGS.values() for name in verbs}
         headings = {title: [name for name in verbs if name in names] for title, verbs in HEADINGS.items()}
-        return {**headings, "Plugins": [name for name in names if name not in known]}
+        return {**headings, "Plugins": [name for name in names if name not in known_names]}
 
 
 def _build_command(name: str, verb: Any) -> Any:

@@ -32,10 +32,10 @@ class MemoryCounts:
             texts: the number of translated texts.
         """
         counts = [f"{name}: {self.classes[name]}" for name in SIMILARITY_CLASSES if self.classes[name]]
-        used = [f"{count} {name}" for name, count in self.used.items()]
-        unmatched = texts - self.classes.total()
-        parts = [*counts, *([f"none: {unmatched}"] if unmatched > 0 else [])]
-        return f"memory: {', '.join(parts)}" + (f" ({', '.join(used)})" if used else "")
+        usage_counts = [f"{count} {name}" for name, count in self.used.items()]
+        unmatched_count = texts - self.classes.total()
+        parts = [*counts, *([f"none: {unmatched_count}"] if unmatched_count > 0 else [])]
+        return f"memory: {', '.join(parts)}" + (f" ({', '.join(usage_counts)})" if usage_counts else "")
 
 
 def print_memory_note(memory: MemoryArgument) -> None:

@@ -37,9 +37,9 @@ def merge(
     options.check_replaceable(folder, force)
     from uwaga.conversion.export import merge_adapter
 
-    merged = merge_adapter(adapter, folder, model)
+    result = merge_adapter(adapter, folder, model)
     typer.echo(
-        f"{folder}: {merged.base} with {adapter} merged into it{', in int8' if merged.quantised else ''}"
+        f"{folder}: {result.base} with {adapter} merged into it{', in int8' if result.quantised else ''}"
     )
-    if merged.quantised:
-        print_shortlist_note(merged.base)
+    if result.quantised:
+        print_shortlist_note(result.base)

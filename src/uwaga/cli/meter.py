@@ -40,13 +40,13 @@ def meter(path: Path | None, verb: str) -> Iterator[Callable[[Chunk], None]]:
         yield lambda chunk: None
         return
     total = None if path.suffix in COMPRESSED_SUFFIXES or not path.is_file() else path.stat().st_size
-    read = 0
+    read_bytes = 0
     with _bar(verb, total) as update:
 
         def advance(chunk: Chunk) -> None:
-            nonlocal read
-            read += sum(len(line.encode("utf-8")) + 1 for line in chunk.lines)
-            update(read, chunk.first - 1 + len(chunk.lines))
+            nonlocal read_bytes
+            read_bytes += sum(len(line.encode("utf-8")) + 1 for line in chunk.lines)
+            update(read_bytes, chunk.first - 1 + len(chunk.lines))
 
         yield advance
 
@@ -97,7 +97,7 @@ def texts_meter(verb: str, unit: str = "lines") -> Iterator[Callable[[int, int],
 def transfer_meter(name: str) -> Iterator[Callable[[int, int | None], None]]:
     """Yield a function to call with the number of received bytes and the total, which is None if unknown."""
     if not sys.stderr.isatty():
-        yield lambda received, total: None
+        yield lambda received_bytes, total: None
         return
     from rich.console import Console
     from rich.progress import (
@@ -119,14 +119,14 @@ def transfer_meter(name: str) -> Iterator[Callable[[int, int | None], None]]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(name, total=None)
-        yield lambda received, total: progress.update(task, completed=received, total=total)
+        yield lambda received_bytes, total: progress.update(task, completed=received_bytes, total=total)
 
 
 @contextlib.contextmanager
 def _bar(verb: str, total: int | None, unit: str = "lines") -> Iterator[Update]:
     """Show a progress bar up to ``total`` if stderr is a terminal; yield a function that updates the bar."""
     if not sys.stderr.isatty():
-        yield lambda completed, lines: None
+        yield lambda completed_count, lines: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -141,4 +141,4 @@ def _bar(verb: str, total: int | None, unit: str = "lines") -> Iterator[Update]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(verb, total=total, lines=0)
-        yield lambda completed, lines: progress.update(task, completed=completed, lines=lines)
+        yield lambda completed_count, lines: progress.update(task, completed=completed_count, lines=lines)

@@ -91,7 +91,7 @@ models.command("remove", cls=Verb)(remove)
 models.command("path", cls=Verb)(path)
 
 
-def _print(listed: Sequence[InstalledModel]) -> None:
+def _print(models: Sequence[InstalledModel]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -99,11 +99,11 @@ def _print(listed: Sequence[InstalledModel]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("model", "from", "to", "family", "size", "precision", "licence"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "size" else "left")
-    for model in listed:
+    for model in models:
         table.add_row(*map(Text, _cells(model)))
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(table)
-    for model in listed:
+    for model in models:
         for problem in model.problems:
             console.print(Text(f"{model.name}: {problem}"))
 

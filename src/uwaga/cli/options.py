@@ -149,7 +149,7 @@ def parse_labels(values: Sequence[str], option: str) -> dict[str, str]:
 
 def _default_label(path: str) -> str:
     parts = PurePath(path).parts
-    last = parts[-1] if parts else ""
-    if last == "model" and len(parts) > 1:
+    last_part = parts[-1] if parts else ""
+    if last_part == "model" and len(parts) > 1:
         return parts[-2]
-    return last.partition(".")[0] or last
+    return last_part.partition(".")[0] or last_part

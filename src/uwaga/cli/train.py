@@ -175,8 +175,8 @@ def _train(path: Path, changes: list[str]) -> Path | None:
 
 def _check_single_process(*options: tuple[str, bool]) -> None:
     """Raise SettingsError if an option for a single process is used with torchrun."""
-    for name, used in options:
-        if used and _is_distributed():
+    for name, is_given in options:
+        if is_given and _is_distributed():
             raise SettingsError(f"{name} runs in a single process: use it without torchrun")
 
 
@@ -223,16 +223,16 @@ def _init(path: Path, preset: str | None, files: dict[str, list[Path]], changes:
         preset, pairs = preset_for(files["train"])
         typer.echo(f"preset {preset}: about {pairs:,} pairs, judging by the size of the files", err=True)
     write_template(path, preset, [*initial_changes, *changes])
-    missing = [f"data.{name}" for name, paths in files.items() if not paths]
-    task = f"name your corpora in it ({', '.join(missing)}), then" if missing else "train with"
+    missing_keys = [f"data.{name}" for name, paths in files.items() if not paths]
+    task = f"name your corpora in it ({', '.join(missing_keys)}), then" if missing_keys else "train with"
     typer.echo(f"wrote {path}; {task}: uwaga train {path}", err=True)
 
 
 def _language(file: Path) -> str | None:
     """Return the language code in a file name such as ``train.en.gz``, or None if there is none."""
     suffixes = [part for part in file.suffixes if part not in COMPRESSED_SUFFIXES]
-    last = suffixes[-1][1:] if suffixes else ""
-    return last if LANGUAGE_CODE.fullmatch(last) else None
+    last_suffix = suffixes[-1][1:] if suffixes else ""
+    return last_suffix if LANGUAGE_CODE.fullmatch(last_suffix) else None
 
 
 def _values(path: Path, changes: list[str]) -> dict[str, object]:

@@ -21,7 +21,7 @@ from uwaga.cli.errors import USER_ERROR
 from uwaga.cli.lines import (
     DEMONSTRATION,
     Chunk,
-    Pace,
+    ChunkSize,
     input_chunks,
     is_complete,
     language_sample,
@@ -75,7 +75,7 @@ def shows_colours(output: Path | None) -> bool:
     return output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-def confident_text(translation: Translation, colours: bool) -> str:
+def mark_uncertain_words(translation: Translation, colours: bool) -> str:
     """Return the text of a translation with its uncertain words marked, in colour or with their probability.
 
     A word is uncertain if the geometric mean probability of its pieces is below 0.3.
@@ -94,7 +94,7 @@ def _mark_word(word: Word, colours: bool) -> str:
         return word.text
     if not colours:
         return f"{word.text}[{word.mean:.2f}]"
-    is_doubtful = word.mean < DOUBTFUL_BELOW
+    is_doubtful = word.mean < DOUBTFUL_THRESHOLD
     return typer.style(word.text, fg="red" if is_doubtful else "yellow", underline=is_doubtful or None)
 
 
@@ -130,20 +130,20 @@ class Notes:
     texts: int = 0
     _has_noted_demonstration: bool = False
 
-    def add(self, number: int, translation: Translation) -> None:
-        """Report the error and warnings for line ``number``, and count its drafts and memory pairs."""
+    def add(self, line_number: int, translation: Translation) -> None:
+        """Report the error and warnings for line ``line_number``, and count its drafts and memory pairs."""
         if translation.error is not None:
             self.fail(translation.error, bool(translation.text))
-        self.warn(number, translation.warnings)
+        self.warn(line_number, translation.warnings)
         if translation.truncated:
-            self.truncated_lines.append(number)
+            self.truncated_lines.append(line_number)
         self.draft = DraftUse.total([self.draft, translation.draft])
         self.texts += 1
         if self.memory is not None:
             self.memory.add(translation.memory)
 
-    def warn(self, number: int, warnings: tuple[str, ...]) -> None:
-        """Report the warnings of line ``number``."""
+    def warn(self, line_number: int, warnings: tuple[str, ...]) -> None:
+        """Report the warnings of line ``line_number``."""
         from uwaga.translator.checks import UNFAMILIAR_TEXT
 
         if not warnings:
@@ -151,7 +151,7 @@ class Notes:
         self.warning_count += 1
         if self.warning_count <= MAX_NAMED_LINES:
             for warning in warnings:
-                typer.echo(f"warning: {self.unit} {number}: {warning}", err=True)
+                typer.echo(f"warning: {self.unit} {line_number}: {warning}", err=True)
         if (
             self.is_bundled
             and not self._has_noted_demonstration
@@ -176,11 +176,14 @@ class Notes:
                 err=True,
             )
         if self.warning_count > MAX_NAMED_LINES:
-            more = self.warning_count - MAX_NAMED_LINES
-            typer.echo(f"warning: and {more} more such {self.unit}{'' if more == 1 else 's'}", err=True)
-        for number in self.truncated_lines[:MAX_NAMED_LINES]:
+            unlisted_count = self.warning_count - MAX_NAMED_LINES
             typer.echo(
-                f"warning: the translation of {self.unit} {number} was cut at the length limit "
+                f"warning: and {unlisted_count} more such {self.unit}{'' if unlisted_count == 1 else 's'}",
+                err=True,
+            )
+        for line_number in self.truncated_lines[:MAX_NAMED_LINES]:
+            typer.echo(
+                f"warning: the translation of {self.unit} {line_number} was cut at the length limit "
                 "(--max-length, or the model's)",
                 err=True,
             )
@@ -321,8 +324,8 @@ def translate(
         raise SettingsError("--alignments numbers the words of plain text: leave out --format")
     if resume and output is None:
         raise SettingsError("--resume needs the --output of the interrupted run")
-    pace = Pace() if sys.stderr.isatty() else None
-    chunks, sample = input_chunks(text, input_, pace), list[str]()
+    chunk_size = ChunkSize() if sys.stderr.isatty() else None
+    chunks, sample = input_chunks(text, input_, chunk_size), list[str]()
     if load.source == AUTO:
         sample, chunks = language_sample(chunks)
     search |= {"entropy": as_json and confidence, "alignment": alignments is not None}
@@ -336,7 +339,7 @@ def translate(
         chunks = with_contexts(chunks)
     notes = Notes("text" if text else "line", is_bundled, memory=memory)
     with open_results(translator, template, output_format, output, resume) as journal:
-        job = _Job(translator, template, output_format, notes, pace, journal, load.source == AUTO)
+        job = _Job(translator, template, output_format, notes, chunk_size, journal, load.source == AUTO)
         job.run(chunks, input_, output, alignments)
     notes.finish()
 
@@ -379,7 +382,7 @@ class _OutputFormat(NamedTuple):
             return json.dumps(translation.to_dict(confidence=self.confident), ensure_ascii=False) + "\n"
         hypotheses = (translation, *translation.alternatives)
         texts = [
-            confident_text(hypothesis, self.colours) if self.confident else hypothesis.text
+            mark_uncertain_words(hypothesis, self.colours) if self.confident else hypothesis.text
             for hypothesis in hypotheses
         ]
         return (
@@ -400,7 +403,7 @@ def open_results(
         return
     from uwaga.files.resume import journal_path, open_journal
 
-    work = translator.translation_settings(request) | {
+    job_settings = translator.translation_settings(request) | {
         "format": request.format,
         "prefix": request.prefix,
         "ignore_tags": list(request.ignore_tags),
@@ -409,7 +412,7 @@ def open_results(
     }
     if not resume and journal_path(output).is_file():
         typer.echo(f"note: {output}: without --resume, an interrupted run's results are discarded", err=True)
-    with open_journal(output, work, resume) as journal:
+    with open_journal(output, job_settings, resume) as journal:
         try:
             yield journal
         except BaseException:
@@ -441,7 +444,7 @@ class _Job:
     request: Request
     output_format: _OutputFormat
     notes: Notes
-    pace: Pace | None
+    chunk_size: ChunkSize | None
     journal: Journal | None
     detects_language: bool = False
 
@@ -457,21 +460,21 @@ class _Job:
             advance = files.enter_context(meter(source, "translating"))
             for chunk in chunks:
                 start = time.monotonic()
-                earlier = self._replay(chunk)
-                remaining = chunk.without(len(earlier))
-                write("".join(result.text for result in earlier))
+                earlier_results = self._replay(chunk)
+                remaining_chunk = chunk.without(len(earlier_results))
+                write("".join(result.text for result in earlier_results))
                 if self.output_format.streams:
-                    results = self._stream(remaining, write)
+                    results = self._stream(remaining_chunk, write)
                 else:
-                    results = self._translate(remaining)
+                    results = self._translate(remaining_chunk)
                     write("".join(result.text for result in results))
                 if write_links is not None:
-                    write_links("".join(result.links for result in (*earlier, *results)))
+                    write_links("".join(result.links for result in (*earlier_results, *results)))
                 if self.journal is not None and results:
                     self.journal.add(results)
                 advance(chunk)
-                if self.pace is not None:
-                    self.pace.adjust(time.monotonic() - start)
+                if self.chunk_size is not None:
+                    self.chunk_size.adjust(time.monotonic() - start)
             if self.journal is not None and self.journal.replay(1):
                 raise self._input_mismatch_error("which has more lines")
 
@@ -480,9 +483,9 @@ class _Job:
         if self.journal is None:
             return []
         results = [Result(*values) for values in self.journal.replay(len(chunk.lines))]
-        for number, (result, line) in enumerate(zip(results, chunk.lines, strict=False), chunk.first):
+        for line_number, (result, line) in enumerate(zip(results, chunk.lines, strict=False), chunk.first):
             if result.line != _checksum(line):
-                raise self._input_mismatch_error(f"whose line {number} differs")
+                raise self._input_mismatch_error(f"whose line {line_number} differs")
         return results
 
     def _input_mismatch_error(self, difference: str) -> DataError:
@@ -501,12 +504,14 @@ class _Job:
         pending = [
             request for request, is_in_target in zip(requests, are_in_target, strict=True) if not is_in_target
         ]
-        translated = self.translator.run(pending, window=max(len(pending), 1))
+        translations = self.translator.run(pending, window=max(len(pending), 1))
         results = []
-        for number, line, is_in_target in zip(count(chunk.first), chunk.lines, are_in_target, strict=False):
-            translation = copy_text(line) if is_in_target else next(translated)
-            self.notes.add(number, translation)
-            text = self.output_format.show(translation, number - 1)
+        for line_number, line, is_in_target in zip(
+            count(chunk.first), chunk.lines, are_in_target, strict=False
+        ):
+            translation = copy_text(line) if is_in_target else next(translations)
+            self.notes.add(line_number, translation)
+            text = self.output_format.show(translation, line_number - 1)
             results.append(Result(_checksum(line), text, f"{translation.alignment or ''}\n"))
         return results
 
@@ -522,37 +527,37 @@ class _Job:
     def _stream(self, chunk: Chunk, write: Callable[[str], None]) -> list[Result]:
         """Write each translation word by word, and return the results."""
         results = []
-        for number, request in enumerate(self._requests(chunk), start=chunk.first):
-            written: list[str] = []
+        for line_number, request in enumerate(self._requests(chunk), start=chunk.first):
+            written_texts: list[str] = []
             try:
-                for piece in self._pieces(number, request):
-                    written.append(piece)
+                for piece in self._pieces(line_number, request):
+                    written_texts.append(piece)
                     write(piece)
             except DataError as error:
-                if request.on_error == "raise" or written:
+                if request.on_error == "raise" or written_texts:
                     raise
                 is_copied = request.on_error == "copy"
-                written.append((request.text if is_copied else "") + "\n")
-                write(written[-1])
+                written_texts.append((request.text if is_copied else "") + "\n")
+                write(written_texts[-1])
                 self.notes.fail(error, is_copied)
-            results.append(Result(_checksum(request.text), "".join(written), "\n"))
+            results.append(Result(_checksum(request.text), "".join(written_texts), "\n"))
         return results
 
-    def _pieces(self, number: int, request: Request) -> Iterator[str]:
+    def _pieces(self, line_number: int, request: Request) -> Iterator[str]:
         if self._is_in_target(request.text):
             yield request.text + "\n"
             return
-        truncated = yield from self.translator.run_stream(request)
+        is_truncated = yield from self.translator.run_stream(request)
         yield "\n"
-        if truncated:
-            self.notes.truncated_lines.append(number)
-        self.notes.warn(number, self.translator.input_warnings(request.text, request.split))
+        if is_truncated:
+            self.notes.truncated_lines.append(line_number)
+        self.notes.warn(line_number, self.translator.input_warnings(request.text, request.split))
 
     def _requests(self, chunk: Chunk) -> list[Request]:
         contexts = repeat(None) if chunk.context is None else contexts_in_order(chunk.lines, chunk.context)
         return [
-            replace(self.request, text=line, name=f"{self.notes.unit} {number}", context=context)
-            for number, line, context in zip(count(chunk.first), chunk.lines, contexts, strict=False)
+            replace(self.request, text=line, name=f"{self.notes.unit} {line_number}", context=context)
+            for line_number, line, context in zip(count(chunk.first), chunk.lines, contexts, strict=False)
         ]
 
 

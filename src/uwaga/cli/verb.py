@@ -27,8 +27,8 @@ def check_flags(context: Any, args: Sequence[str]) -> None:
     """
     parameters = [parameter for parameter in context.command.params if getattr(parameter, "is_flag", False)]
     flags = {name for parameter in parameters for name in (*parameter.opts, *parameter.secondary_opts)}
-    leading = args[: args.index("--")] if "--" in args else args
-    for name, word in pairwise(leading):
+    option_arguments = args[: args.index("--")] if "--" in args else args
+    for name, word in pairwise(option_arguments):
         if name in flags and word.lower() in BOOLEAN_WORDS:
             advice = f"leave out {word!r}" if word.lower() == BOOLEAN_WORDS[0] else f"leave out {name} {word}"
             context.fail(f"{name} takes no value: {advice}, or put -- before {word!r} if it is an argument")
@@ -43,12 +43,12 @@ def _repeat_options(context: Any, args: list[str]) -> list[str]:
         for name in parameter.opts
     }
     result: list[str] = []
-    current = None
+    current_option = None
     for index, arg in enumerate(args):
         if arg.startswith("-"):
-            current = arg if arg in repeatable else None
-        elif current is not None and args[index - 1] != current:
-            result.append(current)
+            current_option = arg if arg in repeatable else None
+        elif current_option is not None and args[index - 1] != current_option:
+            result.append(current_option)
         result.append(arg)
     return result
 
@@ -57,19 +57,19 @@ def _models_first(context: Any, args: list[str]) -> list[str]:
     """Move the models of ``--model`` to the front, for a command whose model is a positional argument."""
     end = args.index("--") if "--" in args else len(args)
     models: list[str] = []
-    remaining: list[str] = []
+    remaining_arguments: list[str] = []
     words = iter(args[:end])
     for word in words:
         name, equals, value = word.partition("=")
         if name not in MODEL_OPTIONS:
-            remaining.append(word)
+            remaining_arguments.append(word)
         elif equals:
             models.append(value)
         elif model := next(words, None):
             models.append(model)
         elif not context.resilient_parsing:  # True while a shell completes the name
             context.fail(f"Option '{name}' requires a model.")
-    return [*models, *remaining, *args[end:]]
+    return [*models, *remaining_arguments, *args[end:]]
 
 
 def record_panel(context: Any, args: Sequence[str]) -> None:
@@ -97,8 +97,10 @@ class Verb(TyperCommand):
         if any(MODEL_OPTIONS & set(parameter.opts) for parameter in self.params):
             return None
         arguments = (parameter for parameter in self.params if parameter.param_type_name == "argument")
-        first = next(arguments, None)
-        return first if first is not None and first.name.startswith("model") else None
+        first_argument = next(arguments, None)
+        return (
+            first_argument if first_argument is not None and first_argument.name.startswith("model") else None
+        )
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, patched by :func:`_convert_given_values`."""

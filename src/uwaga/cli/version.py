@@ -26,10 +26,12 @@ def version_lines() -> Iterator[str]:
         yield _line("commit", checkout_commit() or COMMIT)
         yield _line("processor", processor_name())
         try:
-            selected = ISAS[resolve_isa()]
+            instruction_set = ISAS[resolve_isa()]
         except SettingsError as error:
-            selected = str(error)
-        yield _line("instruction set", f"{selected} of {' '.join(['portable', *COMPILED_ISAS.split()])}")
+            instruction_set = str(error)
+        yield _line(
+            "instruction set", f"{instruction_set} of {' '.join(['portable', *COMPILED_ISAS.split()])}"
+        )
         kind = f"{BUILD_TYPE} {FLAGS}".strip()
         yield _line("build", f"{COMPILER}, {kind}, {ABI}")
     implementation = f"{platform.python_implementation()} {platform.python_version()}"
