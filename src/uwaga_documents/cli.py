@@ -211,13 +211,13 @@ def _report_doubts(report: DocumentReport) -> None:
 
     if not report.doubtful:
         return
-    count, more = len(report.doubtful), len(report.doubtful) - MAX_PRINTED_DOUBTS
+    count, unlisted_count = len(report.doubtful), len(report.doubtful) - MAX_PRINTED_DOUBTS
     typer.echo(f"warning: {count} of {report.texts} translations may be wrong:", err=True)
     for doubt in report.doubtful[:MAX_PRINTED_DOUBTS]:
         location = f"text {doubt.number}, {doubt.location}"
         typer.echo(f"  {location}, {shorten(doubt.text)!r}: {'; '.join(doubt.reasons)}", err=True)
-    if more > 0:
-        typer.echo(f"  and {more} more; --report FILE writes all of them", err=True)
+    if unlisted_count > 0:
+        typer.echo(f"  and {unlisted_count} more; --report FILE writes all of them", err=True)
 
 
 def _report_untranslated(report: DocumentReport) -> None:

@@ -60,21 +60,25 @@ class ComparedTexts:
     @classmethod
     def from_formulas(cls, formulas: Iterable[str]) -> ComparedTexts:
         """Return the strings in formulas."""
-        compared = cls()
+        texts = cls()
         for formula in formulas:
-            compared.add_formula(formula)
-        return compared
+            texts.add_formula(formula)
+        return texts
 
 
 def _matches(text: str, parts: tuple[str, ...]) -> bool:
     """Return whether a text starts with the first part, ends with the last part, and contains the remaining
     parts in between.
     """
-    first, *middle, last = parts
-    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+    first_part, *middle_parts, last_part = parts
+    if (
+        len(text) < len(first_part) + len(last_part)
+        or not text.startswith(first_part)
+        or not text.endswith(last_part)
+    ):
         return False
-    position, end = len(first), len(text) - len(last)
-    for part in middle:
+    position, end = len(first_part), len(text) - len(last_part)
+    for part in middle_parts:
         position = text.find(part, position, end)
         if position < 0:
             return False

@@ -126,8 +126,8 @@ def decode_text(source: DocumentSource, default: str = "utf-8") -> DecodedText:
     """
     bom, encoding = byte_order_mark(source.content)
     if encoding is None:
-        requested = source.options.encoding
-        encoding = normalise_encoding(requested, source.name) if requested else default
+        requested_encoding = source.options.encoding
+        encoding = normalise_encoding(requested_encoding, source.name) if requested_encoding else default
     return DecodedText(decode(source.content[len(bom) :], encoding, source.name), encoding, bom)
 
 

@@ -189,14 +189,17 @@ def run_document_job(
     with open_journal(job.target, settings) as journal:
         resumed = journal.resumed
         batches = _Batches(
-            translate, journal, job, lambda completed: progress(completed, text_count) if progress else None
+            translate,
+            journal,
+            job,
+            lambda completed_count: progress(completed_count, text_count) if progress else None,
         )
         batches.doubts = {} if doubts is None else doubts
         with new_file(job.target) as file:
             if job.format.read is not None:
-                parsed = _read(job.format.read, _file_source(job))
-                file.write(parsed.bom)
-                batches.write(parsed, file, Location())
+                document = _read(job.format.read, _file_source(job))
+                file.write(document.bom)
+                batches.write(document, file, Location())
             else:
                 _write_archive(job, batches, file)
             if _digest(job.source) != digest:
@@ -223,23 +226,23 @@ def _with_texts(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Sequence[Docum
 
 def _with_contexts(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, list[InlineText]]]:
     """Yield each piece with its texts and their contexts, as soon as the next text is known."""
-    unwritten, before = list[Piece](), ""
+    pending_pieces, text_before = list[Piece](), ""
     for piece in pieces:
         inlines = _texts(piece)
-        if unwritten and inlines:
-            texts = _in_context(unwritten[0], before, written_text(inlines[0]))
-            yield unwritten[0], texts
-            yield from ((copied, []) for copied in unwritten[1:])
-            unwritten, before = [], written_text(texts[-1].inline)
-        if unwritten or inlines:
-            unwritten.append(piece)
+        if pending_pieces and inlines:
+            texts = _with_context(pending_pieces[0], text_before, written_text(inlines[0]))
+            yield pending_pieces[0], texts
+            yield from ((piece, []) for piece in pending_pieces[1:])
+            pending_pieces, text_before = [], written_text(texts[-1].inline)
+        if pending_pieces or inlines:
+            pending_pieces.append(piece)
         else:
             yield piece, []
-    for piece in unwritten:
-        yield piece, _in_context(piece, before, "")
+    for piece in pending_pieces:
+        yield piece, _with_context(piece, text_before, "")
 
 
-def _in_context(piece: Piece, before: str, after: str) -> list[InlineText]:
+def _with_context(piece: Piece, before: str, after: str) -> list[InlineText]:
     """Return the texts of a piece with their contexts, given the texts before and after the piece."""
     inlines = _texts(piece)
     key = piece.key if isinstance(piece, Unit) else ""
@@ -284,11 +287,11 @@ def _read(reader: Reader, source: DocumentSource) -> ParsedDocument:
     """Read a document or a member of an archive, and add the name of the source to later errors about its
     texts.
     """
-    parsed = reader(source)
-    return replace(parsed, pieces=_name_errors(parsed.pieces, source.name))
+    document = reader(source)
+    return replace(document, pieces=_add_name_to_errors(document.pieces, source.name))
 
 
-def _name_errors(pieces: Iterable[Piece], name: str) -> Iterator[Piece]:
+def _add_name_to_errors(pieces: Iterable[Piece], name: str) -> Iterator[Piece]:
     try:
         yield from pieces
     except DataError as error:
@@ -324,10 +327,10 @@ def _write_archive(job: DocumentJob, batches: _Batches, file: IO[bytes]) -> None
                 if name not in readers:
                     writer.copy(archive, name)
                     continue
-                parsed = _read(readers[name], _member_source(job, archive, name))
+                document = _read(readers[name], _member_source(job, archive, name))
                 with writer.member(member) as stream:
-                    stream.write(parsed.bom)
-                    batches.write(parsed, stream, locations.member(name))
+                    stream.write(document.bom)
+                    batches.write(document, stream, locations.member(name))
 
 
 def _texts(piece: Piece) -> list[Inline]:
@@ -349,12 +352,12 @@ class _Batches:
         self.doubts: Doubts = {}
         self.doubtful: list[DoubtfulText] = []
 
-    def write(self, parsed: ParsedDocument, file: IO[bytes], location: Location) -> None:
+    def write(self, document: ParsedDocument, file: IO[bytes], location: Location) -> None:
         """Write a document, or a member of an archive, that starts at ``location``."""
-        encoder = parsed.encoder()
+        encoder = document.encoder()
         pending: list[tuple[Piece, Sequence[DocumentText]]] = []
         count = size = 0
-        for piece, texts in self._with_texts(parsed.pieces):
+        for piece, texts in self._with_texts(document.pieces):
             pending.append((piece, texts))
             count += len(texts)
             size += len(piece) if isinstance(piece, str) else len(piece.raw or "")
@@ -366,33 +369,33 @@ class _Batches:
 
     def _encode(self, encoder: codecs.IncrementalEncoder, text: str, final: bool = False) -> bytes:
         try:
-            encoded: bytes = encoder.encode(text, final)
+            encoded_text: bytes = encoder.encode(text, final)
         except UnicodeEncodeError as error:
             raise DataError(
                 f"{self._source}: the translation has {error.object[error.start]!r}, which "
                 f"{error.encoding} cannot encode; save the document as UTF-8 first"
             ) from None
-        return encoded
+        return encoded_text
 
     def _written_pieces(
         self, pieces: Sequence[tuple[Piece, Sequence[DocumentText]]], location: Location
     ) -> Iterator[str]:
         translations = iter(self._translate_remaining([text for _, texts in pieces for text in texts]))
         for piece, _ in pieces:
-            written = piece
+            written_text = piece
             if isinstance(piece, Unit):
                 inlines = [
                     next(translations) if is_translatable(inline) else inline for inline in piece.inlines
                 ]
-                written = write_unit(piece, inlines)
-                start = len(written) - len(written.lstrip())
-                location.follow(written[:start])
+                written_text = write_unit(piece, inlines)
+                start = len(written_text) - len(written_text.lstrip())
+                location.follow(written_text[:start])
                 self._add_doubts(piece, inlines, location)
-                location.follow(written[start:])
+                location.follow(written_text[start:])
             else:
                 location.follow(piece)
-            assert isinstance(written, str)
-            yield written
+            assert isinstance(written_text, str)
+            yield written_text
 
     def _add_doubts(self, unit: Unit, translations: Sequence[Inline], location: Location) -> None:
         for text, translation in zip(unit.inlines, translations, strict=True):
@@ -416,14 +419,14 @@ class _Batches:
         )
         translations = [_from_json(parts, self._journal.path) for parts in stored_translations]
         self._replayable_count -= len(translations)
-        remaining = list(texts[len(translations) :])
-        if remaining:
-            unique_texts = list(dict.fromkeys(remaining))
+        remaining_texts = list(texts[len(translations) :])
+        if remaining_texts:
+            unique_texts = list(dict.fromkeys(remaining_texts))
             try:
                 by_text = dict(zip(unique_texts, self._translate(unique_texts), strict=True))
             except TextTooLongError as error:
                 raise TextTooLongError(f"{self._source}: {error}") from None
-            new_translations = [by_text[text] for text in remaining]
+            new_translations = [by_text[text] for text in remaining_texts]
             self._journal.add([_to_json(inline) for inline in new_translations])
             translations += new_translations
         self._completed_count += len(texts)

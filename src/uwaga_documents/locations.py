@@ -114,10 +114,10 @@ class ArchiveLocations:
         cells: dict[int, str] = {}
         for member, sheet in self.sheet_names.items():
             text = self._archive.read(member).decode("utf-8", "replace")
-            for tag, number in SHARED.findall(text):
+            for tag, string_index in SHARED.findall(text):
                 values = attributes(tag)
                 if values.get("t") == "s":
-                    cells.setdefault(int(number), f"{sheet}!{values.get('r', '')}")
+                    cells.setdefault(int(string_index), f"{sheet}!{values.get('r', '')}")
         return cells
 
 
@@ -132,7 +132,7 @@ def _sheet_names(archive: Archive) -> dict[str, str]:
     names = {}
     for tag in SHEET.findall(archive.read(WORKBOOK).decode("utf-8", "replace")):
         values = attributes(tag)
-        number = next((value for key, value in values.items() if key.endswith(":id")), "")
-        if (member := targets.get(number, "")) in archive:
+        relation_id = next((value for key, value in values.items() if key.endswith(":id")), "")
+        if (member := targets.get(relation_id, "")) in archive:
             names[member] = unescape(values.get("name", ""))
     return names

@@ -112,14 +112,14 @@ def message_unit(
             if (
                 text[start - 1 : start] == "(" and text[end + 1 : end + 2] == ")"
             ):  # a key that does not occur in the text
-                unmarked = text[: start - 1].rstrip() + text[end + 2 :]
+                unmarked_text = text[: start - 1].rstrip() + text[end + 2 :]
             else:
-                unmarked = text[:start] + text[end:]
+                unmarked_text = text[:start] + text[end:]
             return message_unit(
                 raw,
-                unmarked,
+                unmarked_text,
                 lambda translation: write(
-                    text if translation == unmarked else _with_accelerator(translation, mark)
+                    text if translation == unmarked_text else _with_accelerator(translation, mark)
                 ),
                 unmarked_syntax,
                 tags,
@@ -145,8 +145,8 @@ def message_unit(
         return untranslated(raw, ONLY_UNTRANSLATED, TAG.sub("", text))
 
     def write_message(inlines: Sequence[Inline]) -> str:
-        written = piece.write(inlines)
-        return write(without_numbers(written, numbering) if numbered and numbering else written)
+        written_text = piece.write(inlines)
+        return write(without_numbers(written_text, numbering) if numbered and numbering else written_text)
 
     return replace(piece, write=write_message, raw=raw)
 
@@ -200,26 +200,26 @@ def inline_message_unit(
 
 
 def _free_characters(text: str) -> Iterator[str]:
-    used = frozenset(text)
-    return (chr(code) for code in STAND_INS if chr(code) not in used)
+    used_characters = frozenset(text)
+    return (chr(code) for code in STAND_INS if chr(code) not in used_characters)
 
 
 def _message_piece(
     text: str, syntax: MessageSyntax, tags: Mapping[str, Tag], in_plural: bool = False
 ) -> Piece:
     """Return the unit of a message, or the message itself if it has no texts."""
-    original, free_characters, stand_ins = text, _free_characters(text), dict(tags)
+    original_text, free_characters, stand_ins = text, _free_characters(text), dict(tags)
     tag_texts = {character: tag.text for character, tag in tags.items()}
     messages: dict[str, IcuMessage] = {}
-    outside: list[str] = []
+    outside_parts: list[str] = []
     position = 0
     for start, end, message in find_messages(text):
         character = next(free_characters)
         messages[character] = message
         stand_ins[character] = Tag("kept", character, _replace_characters(text[start:end], tag_texts))
-        outside += [text[position:start], character]
+        outside_parts += [text[position:start], character]
         position = end
-    text = "".join([*outside, text[position:]])
+    text = "".join([*outside_parts, text[position:]])
     templates: dict[str, str] = {}
 
     def template(match: re.Match[str]) -> str:
@@ -237,16 +237,16 @@ def _message_piece(
         ]
 
     def write(inlines: Sequence[Inline]) -> str:
-        written = write_pieces(pieces, inlines)
-        translation = next(written)
+        written_text = write_pieces(pieces, inlines)
+        translation = next(written_text)
         for character, message in messages.items():
-            branches = [next(written) for _ in message.branches]
+            branches = [next(written_text) for _ in message.branches]
             templates[character] = message.with_branches(branches)
         return _replace_characters(translation, templates)
 
     inlines = tuple(Fragment(tuple(pieces)).inlines)
-    copied = tuple(untranslated_texts(pieces))
-    return Unit(inlines, write, untranslated=copied) if inlines else original
+    copied_texts = tuple(untranslated_texts(pieces))
+    return Unit(inlines, write, untranslated=copied_texts) if inlines else original_text
 
 
 def _split_at(text: str, characters: str) -> list[str]:
@@ -294,14 +294,14 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
                 continue
             for part in tagged:
                 if isinstance(part, Tag):
-                    displayed = without_numbers(part.text, numbering) if numbering else part.text
-                    mark = Tag(part.kind, segment if stand_in else part.raw, displayed)
+                    displayed_text = without_numbers(part.text, numbering) if numbering else part.text
+                    mark = Tag(part.kind, segment if stand_in else part.raw, displayed_text)
                     marks[mark] = mark.raw
                     yield mark
                 else:
                     yield part
 
-    def unmarked(inline: Inline) -> Inline:
+    def remove_marks(inline: Inline) -> Inline:
         return join_parts(part if isinstance(part, str) else marks.get(part, part) for part in inline)
 
     if "gcc" in syntax.names or MARKUP.search(QUOTED_CODE.sub("", text)) is None:  # %<int%> is not a tag
@@ -309,14 +309,14 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
             is_translatable(placeholders.split(part)) for part in mark_tags((text,)) if isinstance(part, str)
         ):
             return text  # it consists of placeholders
-        return text_unit(text, mark_tags((text,)), lambda inline: plain_text(unmarked(inline)))
+        return text_unit(text, mark_tags((text,)), lambda inline: plain_text(remove_marks(inline)))
     pieces = [
         piece
         if isinstance(piece, str)
         else replace(
             piece,
             inlines=tuple(map(mark_tags, piece.inlines)),
-            write=lambda inlines, unit=piece: unit.write(tuple(map(unmarked, inlines))),  # type: ignore[misc]
+            write=lambda inlines, unit=piece: unit.write(tuple(map(remove_marks, inlines))),  # type: ignore[misc]
             raw=None,
         )
         for piece in html_pieces(text, message=True)
@@ -327,8 +327,8 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
 def _join_pieces(pieces: Sequence[Piece], text: str) -> Piece:
     """Return the pieces of a text as one unit, or the text itself if no piece is translated."""
     message = Fragment(tuple(pieces))
-    copied = tuple(untranslated_texts(pieces))
-    return Unit(tuple(message.inlines), message.write, text, copied) if message.inlines else text
+    copied_texts = tuple(untranslated_texts(pieces))
+    return Unit(tuple(message.inlines), message.write, text, copied_texts) if message.inlines else text
 
 
 def _with_accelerator(text: str, mark: re.Match[str]) -> str:
@@ -384,15 +384,19 @@ class KeyPath:
     matched again for its descendants.
 
     Attributes:
-        selected: whether the messages at the path are to be translated.
+        is_selected: whether the messages at the path are to be translated.
         name: its keys joined by dots, such as ``menu.file.open``; None if that is too long.
     """
 
     def __init__(
-        self, choice: KeyChoice, selected: bool, matched: set[tuple[int, int]], name: str | None = ""
+        self,
+        choice: KeyChoice,
+        is_selected: bool,
+        matched_states: set[tuple[int, int]],
+        name: str | None = "",
     ) -> None:
-        self.selected, self.name = selected, name
-        self._choice, self._matched = choice, matched
+        self.selected, self.name = is_selected, name
+        self._choice, self._matched = choice, matched_states
 
     def child(self, key: str) -> KeyPath:
         """Return the path of a key below this path; the key of a list entry may be empty."""
@@ -402,11 +406,13 @@ class KeyPath:
             name = None if is_long else f"{name}.{key}" if name else key
         if self.selected:
             return KeyPath(self._choice, True, self._matched, name)
-        matched = self._matched
-        for name in key.split(".") if matched else ():
-            matched = {state for number, index in matched for state in self._step(number, index, name)}
-        selected = any(index == len(self._choice.paths[number]) for number, index in matched)
-        return KeyPath(self._choice, selected or key in self._choice.names, matched, name)
+        matched_states = self._matched
+        for name in key.split(".") if matched_states else ():
+            matched_states = {
+                state for number, index in matched_states for state in self._step(number, index, name)
+            }
+        is_selected = any(index == len(self._choice.paths[number]) for number, index in matched_states)
+        return KeyPath(self._choice, is_selected or key in self._choice.names, matched_states, name)
 
     def _step(self, number: int, index: int, name: str) -> Iterator[tuple[int, int]]:
         path = self._choice.paths[number]
@@ -482,7 +488,7 @@ def plural_unit(text: str, members: Sequence[PluralMember], target: str | None) 
     by_category = {member.category: member for member in members}
     if target is None or len(by_category) < len(members) or not {"one", "other"} <= by_category.keys():
         return None
-    separators = [text[member.end : following.key] for member, following in pairwise(members)]
+    separators = [text[member.end : next_member.key] for member, next_member in pairwise(members)]
     categories = {*plural_categories(target), *(("zero",) if "zero" in by_category else ())}
     keys = {
         member.category: _split_at_category(text[member.key : member.value], member.category)

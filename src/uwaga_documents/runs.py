@@ -162,11 +162,16 @@ def paragraph(text: str, element: Element, names: RunNames, depth: int = 1) -> P
             formats[item.format] += len("".join(item.text.split()))
     base = formats.most_common(1)[0][0] if formats else ""
     inline = balance_tags(_with_format_tags(items, base, reader.formats))
-    inner: dict[str, list[Piece]] = {key: list(paragraphs(key, names, depth + 1)) for key in reader.nested}
+    inner_pieces: dict[str, list[Piece]] = {
+        key: list(paragraphs(key, names, depth + 1)) for key in reader.nested
+    }
     for key in reader.deleted:
-        inner[key] = [untranslated(key, "tracked deletions", MARKUP.sub("", key))]
+        inner_pieces[key] = [untranslated(key, "tracked deletions", MARKUP.sub("", key))]
     return text_unit(
-        raw, inline, lambda translation: _write(translation, reader.formats.get(base, ""), names), inner
+        raw,
+        inline,
+        lambda translation: _write(translation, reader.formats.get(base, ""), names),
+        inner_pieces,
     )
 
 
@@ -239,7 +244,7 @@ class _RunReader:
         )
         key = self._format(properties)
         for child in children:
-            inner = self._text[child.start : child.end]
+            child_text = self._text[child.start : child.end]
             if child.name == names.text:
                 for words in re.split("(\t)", unescape(child.content(self._text))):
                     if words == "\t":
@@ -251,7 +256,7 @@ class _RunReader:
             elif child.name == names.ruby:
                 yield from self._ruby(element, child, properties)
             elif child.name not in names.dropped and child.name != names.properties:
-                run = f"{element.tag(self._text)}{properties}{inner}</{names.run}>"
+                run = f"{element.tag(self._text)}{properties}{child_text}</{names.run}>"
                 yield self._void(child.name, run)
 
     def _ruby(self, run: Element, ruby: Element, properties: str) -> Iterator[_Words | Tag]:
@@ -282,16 +287,16 @@ class _RunReader:
 
     def _field_part(self, raw: str) -> Iterator[Tag]:
         """Read a run that begins, separates or ends a field, and yield the tags around its result."""
-        begins = raw.count('fldCharType="begin"')
+        begin_count = raw.count('fldCharType="begin"')
         separates = 'fldCharType="separate"' in raw
         is_outside_field = not self._field
         self._field += raw
-        self._open_fields += begins - raw.count('"end"')
+        self._open_fields += begin_count - raw.count('"end"')
         if separates and self._open_fields == 1:
             yield self._end_field("open")
-        elif not (begins or separates) and self._open_fields == 0:
+        elif not (begin_count or separates) and self._open_fields == 0:
             yield self._end_field("void")
-        elif not (begins or separates) and is_outside_field:
+        elif not (begin_count or separates) and is_outside_field:
             yield self._end_field("close")
 
     def _end_field(self, kind: TagKind) -> Tag:
@@ -317,18 +322,18 @@ class Children:
     def __init__(self, text: str, start: int, end: int) -> None:
         self._text = text
         self._tokens = list(xml_tokens(text, start, end))
-        self._numbers = {token.start: number for number, token in enumerate(self._tokens)}
+        self._token_indices = {token.start: index for index, token in enumerate(self._tokens)}
         self._close_indices: dict[int, int] = {}
         open_tokens: list[int] = []
-        for number, token in enumerate(self._tokens):
+        for index, token in enumerate(self._tokens):
             if token.kind == "open":
-                open_tokens.append(number)
+                open_tokens.append(index)
             elif token.kind == "close" and open_tokens:
-                self._close_indices[open_tokens.pop()] = number
+                self._close_indices[open_tokens.pop()] = index
 
     def find(self, start: int, end: int) -> Iterator[Element]:
         """Yield the top-level elements of a part; comments and processing instructions count as elements."""
-        index = self._numbers.get(start, len(self._tokens))
+        index = self._token_indices.get(start, len(self._tokens))
         while index < len(self._tokens) and (token := self._tokens[index]).start < end:
             close_index = self._close_indices.get(index)
             if close_index is not None:
@@ -343,19 +348,19 @@ class Children:
 def _with_format_tags(items: Sequence[_Words | Tag], base: str, formats: dict[str, str]) -> Inline:
     """Return the words and tags as an :data:`Inline`, with tags around words whose format is not ``base``."""
     parts: list[str | Tag] = []
-    current = base
+    current_format = base
     for item in items:
-        format_ = current if isinstance(item, _Words) and item.text.isspace() else base
+        format_ = current_format if isinstance(item, _Words) and item.text.isspace() else base
         if isinstance(item, _Words) and not item.text.isspace():
             format_ = item.format
-        if format_ != current:
-            if current != base:
+        if format_ != current_format:
+            if current_format != base:
                 parts.append(Tag("close", FORMAT_END))
             if format_ != base:
                 parts.append(Tag("open", f"<rPr>{formats[format_]}"))
-            current = format_
+            current_format = format_
         parts.append(item.text if isinstance(item, _Words) else item)
-    if current != base:
+    if current_format != base:
         parts.append(Tag("close", FORMAT_END))
     return join_parts(parts)
 

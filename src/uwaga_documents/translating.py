@@ -67,14 +67,16 @@ def translate_file(
     """
     from uwaga.translator import Request
 
-    prepared = translator.prepare(request or Request(""))
+    prepared_translator = translator.prepare(request or Request(""))
     options = with_languages(options or DocumentOptions(), translator)
-    settings = translator.translation_settings(prepared)
-    in_context = prepared.memory is not None
+    settings = translator.translation_settings(prepared_translator)
+    in_context = prepared_translator.memory is not None
     job = replace(document_job(source, target, options, settings), batch=batch, in_context=in_context)
     doubts: Doubts = {}
     uses: list[MemoryUse] = []
-    report = run_document_job(job, inline_translator(translator, prepared, doubts, uses), progress, doubts)
+    report = run_document_job(
+        job, inline_translator(translator, prepared_translator, doubts, uses), progress, doubts
+    )
     return report._replace(memory=tuple(uses))
 
 
@@ -95,15 +97,15 @@ def inline_translator(
 
     def translate(texts: Sequence[DocumentText]) -> list[Inline]:
         inlines = [InlineText.from_text(text).inline for text in texts]
-        translated = translator.run_inlines(texts, request)
+        translations = translator.run_inlines(texts, request)
         if uses is not None:
-            uses.extend(use for result in translated for use in result.translation.memory)
+            uses.extend(use for result in translations for use in result.translation.memory)
         if doubts is not None:
-            reasons = (find_doubts(result.translation) for result in translated)
+            reasons = (find_doubts(result.translation) for result in translations)
             doubts.update((source, doubt) for source, doubt in zip(inlines, reasons, strict=True) if doubt)
         return [
             _with_source_tags(source, result.inline)
-            for source, result in zip(inlines, translated, strict=True)
+            for source, result in zip(inlines, translations, strict=True)
         ]
 
     return translate

@@ -105,8 +105,8 @@ def _plurals(text: str, plurals: Element, target: str) -> Piece:
 
     def write(translations: Sequence[Inline]) -> str:
         forms = dict(zip(pieces, write_pieces(pieces.values(), translations), strict=True))
-        written = [f'<item quantity="{name}">{forms.get(name, forms["other"])}</item>' for name in categories]
-        return space + space.join(written) + tail
+        items = [f'<item quantity="{name}">{forms.get(name, forms["other"])}</item>' for name in categories]
+        return space + space.join(items) + tail
 
     return Unit(inlines, write, None if set(categories) != set(pieces) else raw)
 
@@ -134,23 +134,23 @@ def _read_quoting(inline: Inline) -> tuple[Inline, dict[str, str]]:
             parts.append(part)
             after_space = after_space and part.kind != "kept"
             continue
-        displayed: list[str] = []
+        displayed_parts: list[str] = []
         for match in QUOTING.finditer(part):
             tag, code, character, space, quote = match.groups()
             if quote:
                 quoted = not quoted
                 continue
-            written = match[0]
+            match_text = match[0]
             if tag:
-                written = ESCAPE_IN_TAG.sub(r"\1", tag)
-                tags[written] = tag
+                match_text = ESCAPE_IN_TAG.sub(r"\1", tag)
+                tags[match_text] = tag
             elif code or character:
-                written = chr(int(code, 16)) if code else ESCAPED_CHARACTERS.get(character, character)
+                match_text = chr(int(code, 16)) if code else ESCAPED_CHARACTERS.get(character, character)
             elif space and not quoted:
-                written = "" if after_space else " "
+                match_text = "" if after_space else " "
             after_space = bool(space) and not quoted
-            displayed.append(written)
-        parts.append("".join(displayed))
+            displayed_parts.append(match_text)
+        parts.append("".join(displayed_parts))
     if parts and isinstance(parts[-1], str) and after_space:
         parts[-1] = parts[-1].removesuffix(" ")
     return join_parts(parts), tags
@@ -159,7 +159,7 @@ def _read_quoting(inline: Inline) -> tuple[Inline, dict[str, str]]:
 def _quote(inline: Inline, tags: Mapping[str, str]) -> Inline:
     """Return a text with the escape sequences of Android."""
     parts: list[str | Tag] = []
-    for number, part in enumerate(inline):
+    for index, part in enumerate(inline):
         if isinstance(part, Tag):
             parts.append(part)
             continue
@@ -168,11 +168,11 @@ def _quote(inline: Inline, tags: Mapping[str, str]) -> Inline:
             for index, segment in enumerate(HTML_TAG.split(part))
         ]
         text = "".join(segments)
-        if number == 0:
+        if index == 0:
             text = f"\\{text}" if text[:1] in ("@", "?") else text
             space_count = len(text) - len(text.lstrip(" "))
             text = SPACE * space_count + text[space_count:]
-        if number == len(inline) - 1:
+        if index == len(inline) - 1:
             words = text.rstrip(" ")
             text = words + SPACE * (len(text) - len(words))
         parts.append(text)

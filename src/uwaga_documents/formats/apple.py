@@ -91,7 +91,7 @@ def read_strings(source: DocumentSource) -> ParsedDocument:
 
 
 def _pair_pieces(text: str, location: str) -> Iterator[Piece]:
-    position = copied = 0
+    position = copied_end = 0
     while True:
         position = _match_end(SPACE, text, position)
         if position == len(text):
@@ -107,11 +107,11 @@ def _pair_pieces(text: str, location: str) -> Iterator[Piece]:
         if key is None or value is None or text[end : end + 1] != ";":
             line = text.count("\n", 0, position) + 1
             raise DataError(f'{location}: line {line}: expected a pair such as "key" = "value";')
-        yield text[copied : value.start(1)]
+        yield text[copied_end : value.start(1)]
         name = key[0] if key[1] is None else _unescape(key[1])
         yield with_key(message_unit(value[1], _unescape(value[1]), _write, SYNTAX), name)
-        copied, position = value.end(1), end + 1
-    yield text[copied:]
+        copied_end, position = value.end(1), end + 1
+    yield text[copied_end:]
 
 
 def _match_end(pattern: re.Pattern[str], text: str, position: int) -> int:

@@ -75,12 +75,12 @@ def read_json(source: DocumentSource) -> ParsedDocument:
     """
     decoded = decode_text(source)
     text = decoded.text
-    described = check_json(text, source.name)
-    described = None if source.options.keys else described
-    syntax = DESCRIBED_KEYS[described] if described else APPLICATION_SYNTAX
+    described_kind = check_json(text, source.name)
+    described_kind = None if source.options.keys else described_kind
+    syntax = DESCRIBED_KEYS[described_kind] if described_kind else APPLICATION_SYNTAX
 
     def choose(value: JsonText) -> JsonText:
-        is_text = described is None or (value.depth, value.key) == (2, described)
+        is_text = described_kind is None or (value.depth, value.key) == (2, described_kind)
         return value if is_text else value._replace(selected=False)
 
     pieces = _pieces(text, source, choose, source.options.target, syntax)
@@ -240,8 +240,8 @@ def _plural_key(value: JsonText) -> tuple[tuple[int, str] | None, str]:
 def _member(text: str, value: JsonText, category: str, syntax: MessageSyntax) -> PluralMember:
     raw = text[value.start : value.end]
     if not value.selected:
-        copied = untranslated(raw, OTHER_KEYS, str(json.loads(raw)))
-        return PluralMember(category, value.key_start, value.start, value.end, copied)
+        copied_text = untranslated(raw, OTHER_KEYS, str(json.loads(raw)))
+        return PluralMember(category, value.key_start, value.start, value.end, copied_text)
     ascii_only = raw.isascii() and "\\u" in raw
     piece = message_unit(
         raw, json.loads(raw), lambda translation: json.dumps(translation, ensure_ascii=ascii_only), syntax

@@ -35,7 +35,7 @@ COPIED_ELEMENTS = (
 )
 PAIRED_ELEMENTS = frozenset(("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base"))
 BREAK = re.compile(r"<text:(?:line-break|tab)(?![\w-])")
-WHITE_SPACE = re.compile(r"[ \t\r\n]+")
+WHITESPACE = re.compile(r"[ \t\r\n]+")
 MEMBER = re.compile(r"(?:[^/]+/)?(?:content|styles)\.xml")
 """The members with the content and styles of the document, and of the charts and formulas in it."""
 DESCRIPTIONS = ("svg:title", "svg:desc")
@@ -70,7 +70,7 @@ def _document_pieces(text: str) -> Iterator[Piece]:
     )
 
 
-def _pieces(text: str, compared: ComparedTexts, depth: int = 1) -> Iterator[Piece]:
+def _pieces(text: str, compared_texts: ComparedTexts, depth: int = 1) -> Iterator[Piece]:
     if depth > MAX_PARAGRAPH_DEPTH:
         raise DataError(f"more than {MAX_PARAGRAPH_DEPTH} nested paragraphs")
 
@@ -87,7 +87,7 @@ def _pieces(text: str, compared: ComparedTexts, depth: int = 1) -> Iterator[Piec
         elif element.name in DESCRIPTIONS:
             yield text_unit(raw, (unescape(raw),), write_xml)
         else:
-            yield _block(text, element, compared, depth)
+            yield _block(text, element, compared_texts, depth)
 
     def read_inside(element: Element) -> Iterator[Piece]:
         return content_pieces(text, names, read, element.inner, element.inner_end)
@@ -113,25 +113,25 @@ def _pieces(text: str, compared: ComparedTexts, depth: int = 1) -> Iterator[Piec
     return content_pieces(text, names, read)
 
 
-def _block(text: str, element: Element, compared: ComparedTexts, depth: int) -> Piece:
-    if compared and compared.contains(unescape(MARKUP.sub("", element.content(text)))):
+def _block(text: str, element: Element, compared_texts: ComparedTexts, depth: int) -> Piece:
+    if compared_texts and compared_texts.contains(unescape(MARKUP.sub("", element.content(text)))):
         return untranslated(element.content(text), COMPARED_REASON)
 
     def treatment_of(token: Token, raw: str) -> Treatment:
         return "pair" if token.name in PAIRED_ELEMENTS and token.kind == "open" else "void"
 
     inline: Inline = join_parts(
-        WHITE_SPACE.sub(" ", part)
+        WHITESPACE.sub(" ", part)
         if isinstance(part, str)
         else Tag(part.kind, part.raw, "\n" if BREAK.match(part.raw) else "")
         for part in xml_inline(text, element.inner, element.inner_end, treatment_of)
     )
-    nested = {
-        part.raw: list(_pieces(part.raw, compared, depth + 1))
+    nested_pieces = {
+        part.raw: list(_pieces(part.raw, compared_texts, depth + 1))
         for part in inline
         if isinstance(part, Tag) and part.kind == "void" and INNER_TEXT.search(part.raw)
     }
-    return text_unit(element.content(text), balance_tags(inline), write_xml, nested)
+    return text_unit(element.content(text), balance_tags(inline), write_xml, nested_pieces)
 
 
 FORMAT = DocumentFormat("odt", (".odt", ".ott", ".odp", ".ods"), members=members)

@@ -154,7 +154,7 @@ def _drawing_pieces(text: str) -> Iterator[Piece]:
     return paragraphs(text, names)
 
 
-def _chart_pieces(text: str, compared: ComparedTexts | None = None) -> Iterator[Piece]:
+def _chart_pieces(text: str, compared_texts: ComparedTexts | None = None) -> Iterator[Piece]:
     """Yield the pieces of a chart: its titles, and the stored names of its categories and series."""
     drawing, prefix = _prefix(text, "drawing", "a:"), _prefix(text, "chart", "c:")
     names = DRAWING if drawing == "a:" else DRAWING.with_prefix(drawing)
@@ -166,7 +166,7 @@ def _chart_pieces(text: str, compared: ComparedTexts | None = None) -> Iterator[
             yield paragraph(text, element, names)
         elif name == value:
             words = unescape(raw)
-            if compared is not None and compared.contains(words):
+            if compared_texts is not None and compared_texts.contains(words):
                 yield untranslated(raw, COMPARED_REASON)
             else:
                 yield text_unit(raw, (words,), write_xml)
@@ -309,14 +309,14 @@ def workbook_members(archive: Archive) -> Mapping[str, Reader]:
     The names of sheets are copied, as are the header cells of tables and pivot tables, which Excel requires
     to equal the column names, and the texts that formulas, validation lists and filters compare with cells.
     """
-    compared = ComparedTexts()
+    compared_texts = ComparedTexts()
 
     def read_chart(text: str) -> Iterator[Piece]:
-        return _chart_pieces(text, compared)
+        return _chart_pieces(text, compared_texts)
 
     kinds: list[PartKind] = [
-        (*WORKSHEET, partial(_worksheet_pieces, compared)),
-        (*STRINGS, partial(_string_pieces, compared)),
+        (*WORKSHEET, partial(_worksheet_pieces, compared_texts)),
+        (*STRINGS, partial(_string_pieces, compared_texts)),
         (*WORKBOOK, _sheet_name_pieces),
         (*TABLE, _copy_part),
         (*SHEET_DRAWING, _drawing_pieces),
@@ -327,23 +327,25 @@ def workbook_members(archive: Archive) -> Mapping[str, Reader]:
     for name, read in list(parts.items()):
         if read is _copy_part:
             del parts[name]
-            for double, single in COLUMN_NAME.findall(archive.read(name).decode("utf-8", "replace")):
-                compared.names.add(unescape(double or single))
+            for double_quoted, single_quoted in COLUMN_NAME.findall(
+                archive.read(name).decode("utf-8", "replace")
+            ):
+                compared_texts.names.add(unescape(double_quoted or single_quoted))
         elif read in (kinds[0][2], _sheet_name_pieces):
-            _add_compared(compared, archive.read(name))
+            _add_compared(compared_texts, archive.read(name))
     return _readers(parts)
 
 
-def _add_compared(compared: ComparedTexts, content: bytes) -> None:
+def _add_compared(compared_texts: ComparedTexts, content: bytes) -> None:
     """Add the texts that the formulas, lists and filters of a sheet compare with its cells."""
     if b"<f" not in content and b":f" not in content and b"ormula" not in content:
         return
     text = content.decode("utf-8", "replace")
     for kind, formula in FORMULA.findall(text):
         if '"' in formula or "&" in formula:
-            compared.add_formula(unescape(formula), kind == "formula1")
-    for double, single in FILTER.findall(text):
-        compared.add(unescape(double or single))
+            compared_texts.add_formula(unescape(formula), kind == "formula1")
+    for double_quoted, single_quoted in FILTER.findall(text):
+        compared_texts.add(unescape(double_quoted or single_quoted))
 
 
 def _sheet_name_pieces(text: str) -> Iterator[Piece]:
@@ -355,9 +357,9 @@ def _sheet_name_pieces(text: str) -> Iterator[Piece]:
     yield text[position:]
 
 
-def _worksheet_pieces(compared: ComparedTexts, text: str) -> Iterator[Piece]:
+def _worksheet_pieces(compared_texts: ComparedTexts, text: str) -> Iterator[Piece]:
     """Yield the pieces of a sheet, whose texts are the cells and the messages of data validations."""
-    for piece in _cell_pieces(compared, text):
+    for piece in _cell_pieces(compared_texts, text):
         position = 0
         if type(piece) is str and ("rompt" in piece or "rror" in piece or "tooltip" in piece):
             for match in VALIDATION.finditer(piece):
@@ -369,7 +371,7 @@ def _worksheet_pieces(compared: ComparedTexts, text: str) -> Iterator[Piece]:
             yield piece
 
 
-def _cell_pieces(compared: ComparedTexts, text: str) -> Iterator[Piece]:
+def _cell_pieces(compared_texts: ComparedTexts, text: str) -> Iterator[Piece]:
     """Yield the pieces of a sheet, in which headers, footers and the results of formulas are copied."""
     prefix = _prefix(text, "sheet", "")
     has_results = 't="str"' in text
@@ -385,7 +387,7 @@ def _cell_pieces(compared: ComparedTexts, text: str) -> Iterator[Piece]:
         content = element.content(text)
         name = element.name.removeprefix(prefix)
         if name == "is":
-            yield from _cell_text_pieces(compared, text, element, prefix)
+            yield from _cell_text_pieces(compared_texts, text, element, prefix)
         elif name == "c" and f"<{prefix}is" in content:
             yield from content_pieces(text, (f"{prefix}is",), read, element.inner, element.inner_end)
         elif name == "c" and 't="str"' not in element.tag(text):
@@ -408,12 +410,12 @@ def _header_words(content: str) -> str:
     return re.sub(r"&amp;(?:\"[^\"&]*\"|&quot;[^&]*&quot;|[A-Za-z])", "", MARKUP.sub(" ", content))
 
 
-def _string_pieces(compared: ComparedTexts, text: str) -> Iterator[Piece]:
+def _string_pieces(compared_texts: ComparedTexts, text: str) -> Iterator[Piece]:
     """Yield the pieces of a part with shared strings or comments."""
     prefix = _prefix(text, "sheet", "")
 
     def read(element: Element) -> Iterator[Piece]:
-        return _cell_text_pieces(compared, text, element, prefix)
+        return _cell_text_pieces(compared_texts, text, element, prefix)
 
     yield from content_pieces(text, (f"{prefix}si", f"{prefix}text"), read)
 
@@ -421,8 +423,8 @@ def _string_pieces(compared: ComparedTexts, text: str) -> Iterator[Piece]:
 def _cell_words(text: str) -> Inline:
     """Return the text of a cell with its escaped characters, such as ``_x000D_``, as tags."""
     parts: list[str | Tag] = []
-    for number, part in enumerate(ESCAPED_CHARACTER.split(text)):
-        if number % 2 == 0:
+    for index, part in enumerate(ESCAPED_CHARACTER.split(text)):
+        if index % 2 == 0:
             parts.append(part)
             continue
         character = chr(int(part[2:6], 16))
@@ -435,26 +437,28 @@ def _cell_words(text: str) -> Inline:
     return join_parts(parts)
 
 
-def _cell_text_pieces(compared: ComparedTexts, text: str, element: Element, prefix: str) -> Iterator[Piece]:
+def _cell_text_pieces(
+    compared_texts: ComparedTexts, text: str, element: Element, prefix: str
+) -> Iterator[Piece]:
     raw = element.content(text)
     names = SHEET.with_prefix(prefix) if prefix else SHEET
-    first = find_child(text, element, names.text)
-    if first is None:
+    first_child = find_child(text, element, names.text)
+    if first_child is None:
         yield raw if "<" in raw else text_unit(raw, (unescape(raw),), write_xml)
         return
     is_plain = f"<{names.run}>" not in raw and f"<{names.run} " not in raw
-    words = unescape(first.content(text))
+    words = unescape(first_child.content(text))
     if not is_plain:
         texts = elements(text, (names.text,), element.inner, element.inner_end)
         words = "".join(unescape(run.content(text)) for run in texts)
-    if words in compared.names:
+    if words in compared_texts.names:
         yield untranslated(raw, "names of columns", words)
-    elif compared.contains(words):
+    elif compared_texts.contains(words):
         yield untranslated(raw, COMPARED_REASON, words)
     elif is_plain:
-        yield text[element.inner : first.inner]
-        yield text_unit(first.content(text), _cell_words(words), write_xml)
-        yield text[first.inner_end : element.inner_end]
+        yield text[element.inner : first_child.inner]
+        yield text_unit(first_child.content(text), _cell_words(words), write_xml)
+        yield text[first_child.inner_end : element.inner_end]
     else:
         yield paragraph(text, element._replace(name=names.paragraph), names)
 

@@ -167,9 +167,11 @@ class _PluralForms:
         A singular text that does not contain the number, such as "one file", is not used if the form is also
         used for 21, or if Python would not accept the text.
         """
-        missing = entry.arguments("msgid_plural") - entry.arguments("msgid")
-        is_positional = "python-format" in entry.flags and not all("(" in argument for argument in missing)
-        is_plural = bool(missing) and (self.is_repeated or is_positional)
+        missing_arguments = entry.arguments("msgid_plural") - entry.arguments("msgid")
+        is_positional = "python-format" in entry.flags and not all(
+            "(" in argument for argument in missing_arguments
+        )
+        is_plural = bool(missing_arguments) and (self.is_repeated or is_positional)
         return [int(is_plural or not is_singular) for is_singular in self.are_singular]
 
 
@@ -191,8 +193,8 @@ def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iter
     if header is not None:
         fields = header.texts.get("msgstr", "")
         is_other_language = _is_other_language(fields, target)
-        remaining = [entry for entry in messages if entry.is_translated and not retranslate]
-        if is_other_language and not all(entry.repeats_source for entry in remaining):
+        remaining_entries = [entry for entry in messages if entry.is_translated and not retranslate]
+        if is_other_language and not all(entry.repeats_source for entry in remaining_entries):
             raise DataError(
                 f"{source.name}: its header says Language: {_field(fields, 'Language')}, and it has "
                 f"translations; translate its template to {target}, or all of its entries (--retranslate)"
@@ -200,7 +202,7 @@ def po_pieces(text: str, source: DocumentSource, charset: str = "UTF-8") -> Iter
         retranslate = retranslate or is_other_language
         declared_expression = _field(fields, "Plural-Forms")
         declared = singular_forms(declared_expression)
-        has_plurals = any("msgid_plural" in entry.texts for entry in remaining)
+        has_plurals = any("msgid_plural" in entry.texts for entry in remaining_entries)
         is_target_language = bool(_field(fields, "Language")) and not is_other_language
         if declared and (target is None or is_target_language or (has_plurals and not is_other_language)):
             forms, expression = declared, declared_expression
@@ -265,8 +267,8 @@ def _complete_header(
         value = fields.pop(name, "")
         lines.append(f"{name}: {value}" if name in REPLACED_FIELDS else line)
     lines += [f"{name}: {value}" for name, value in fields.items()]
-    completed = "".join(f"{line}\n" for line in lines)
-    if completed == text:
+    completed_text = "".join(f"{line}\n" for line in lines)
+    if completed_text == text:
         return
     line_end = "\r\n" if header.raw().endswith("\r\n") else "\n"
     rows = [line.replace("\\", "\\\\").replace('"', '\\"') for line in lines]
@@ -277,29 +279,33 @@ def _complete_header(
 def po_entries(text: str, location: str) -> Iterator[PoEntry | str]:
     """Yield the entries of a catalogue, and the text between them."""
     entry, keyword = PoEntry(), ""
-    for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", text), start=1):
-        stripped = line.strip()
+    for line_number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", text), start=1):
+        stripped_line = line.strip()
         match = KEYWORD.match(line)
-        starts_entry = stripped.startswith("#") or (match is not None and match[1] in ("msgctxt", "msgid"))
+        starts_entry = stripped_line.startswith("#") or (
+            match is not None and match[1] in ("msgctxt", "msgid")
+        )
         if starts_entry and any(key.startswith("msgstr") for key in entry.lines):
             yield entry
             entry, keyword = PoEntry(), ""
         if match is not None:
             keyword = match[1] + (f"[{match[2]}]" if match[2] else "")
             if keyword in entry.lines:
-                raise DataError(f"{location}: line {number}: the entry already has {keyword}")
-            _add_string(entry, keyword, line, line[match.end() :], f"{location}: line {number}")
-        elif stripped.startswith('"') and keyword:
-            _add_string(entry, keyword, line, line, f"{location}: line {number}")
-        elif stripped.startswith("#") and not entry.lines:
+                raise DataError(f"{location}: line {line_number}: the entry already has {keyword}")
+            _add_string(entry, keyword, line, line[match.end() :], f"{location}: line {line_number}")
+        elif stripped_line.startswith('"') and keyword:
+            _add_string(entry, keyword, line, line, f"{location}: line {line_number}")
+        elif stripped_line.startswith("#") and not entry.lines:
             entry.comments.append(line)
-        elif not stripped or stripped.startswith("#"):
+        elif not stripped_line or stripped_line.startswith("#"):
             if entry.comments or entry.lines:
                 yield entry if "msgid" in entry.texts and "msgstr" in str(entry.lines.keys()) else entry.raw()
             entry, keyword = PoEntry(), ""
             yield line
         else:
-            raise DataError(f"{location}: line {number} does not belong in a PO file: {quoted(stripped)}")
+            raise DataError(
+                f"{location}: line {line_number} does not belong in a PO file: {quoted(stripped_line)}"
+            )
     if entry.comments or entry.lines:
         yield entry if "msgid" in entry.texts and "msgstr" in str(entry.lines.keys()) else entry.raw()
 
@@ -340,8 +346,8 @@ def _unit(entry: PoEntry, forms: _PluralForms, retranslate: bool) -> Piece:
         return raw
     line_end = "\r\n" if raw.endswith("\r\n") or "\r\n" in raw else "\n"
 
-    def write(translated: Sequence[Inline]) -> str:
-        texts = list(write_pieces(pieces, translated))
+    def write(translations: Sequence[Inline]) -> str:
+        texts = list(write_pieces(pieces, translations))
         lines = [line for line in entry.comments if not line.startswith("#|")]
         lines = [comment for line in lines if (comment := _without_fuzzy(line))]
         for key, key_lines in entry.lines.items():
@@ -370,21 +376,23 @@ def _without_fuzzy(line: str) -> str:
     if not line.startswith("#,") or "fuzzy" not in line:
         return line
     flags = [flag.strip() for flag in line[2:].split(",")]
-    remaining = [flag for flag in flags if flag and flag != "fuzzy"]
-    return f"#, {', '.join(remaining)}{line[len(line.rstrip()) :]}" if remaining else ""
+    remaining_flags = [flag for flag in flags if flag and flag != "fuzzy"]
+    return f"#, {', '.join(remaining_flags)}{line[len(line.rstrip()) :]}" if remaining_flags else ""
 
 
 def _string(keyword: str, text: str, line_end: str) -> str:
     """Return a keyword with its string as gettext's tools write them, wrapped at line breaks and to
     the line width.
     """
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    escaped_text = text.replace("\\", "\\\\").replace('"', '\\"')
     for letter, character in ESCAPED_CHARACTERS.items():
-        escaped = escaped.replace(character, f"\\{letter}")
-    if len(escaped) + len(keyword) + 3 <= LINE_WIDTH + 2 and "\\n" not in escaped.removesuffix("\\n"):
-        return f'{keyword} "{escaped}"{line_end}'
+        escaped_text = escaped_text.replace(character, f"\\{letter}")
+    if len(escaped_text) + len(keyword) + 3 <= LINE_WIDTH + 2 and "\\n" not in escaped_text.removesuffix(
+        "\\n"
+    ):
+        return f'{keyword} "{escaped_text}"{line_end}'
     rows = []
-    for line in re.findall(r"(?:[^\\]|\\[^n])*?\\n|(?:[^\\]|\\[^n])+\Z", escaped):
+    for line in re.findall(r"(?:[^\\]|\\[^n])*?\\n|(?:[^\\]|\\[^n])+\Z", escaped_text):
         row = ""
         for word in re.findall(r"[^ ]* |[^ ]+", line):
             if row and len(row) + len(word) > LINE_WIDTH:

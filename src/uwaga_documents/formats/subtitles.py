@@ -76,7 +76,7 @@ def read_srt(source: DocumentSource) -> ParsedDocument:
         raise DataError(
             f"{source.name}: contains no time such as 00:00:01,000 --> 00:00:02,000: is it SubRip?"
         )
-    return decoded.parsed(_pieces(text, _with_text(text, cues), escaped=False))
+    return decoded.parsed(_pieces(text, _with_text(text, cues), is_escaped=False))
 
 
 def read_vtt(source: DocumentSource) -> ParsedDocument:
@@ -86,7 +86,7 @@ def read_vtt(source: DocumentSource) -> ParsedDocument:
     if not text.startswith("WEBVTT"):
         raise DataError(f"{source.name}: does not begin with WEBVTT: is it WebVTT?")
     cues = _voices(text, _cues(text, VTT_TIMES, numbered=False))
-    return decoded.parsed(_pieces(text, _with_text(text, cues), escaped=True))
+    return decoded.parsed(_pieces(text, _with_text(text, cues), is_escaped=True))
 
 
 def _cues(text: str, times: re.Pattern[str], *, numbered: bool) -> Iterator[Cue]:
@@ -139,28 +139,30 @@ def _milliseconds(parts: list[int]) -> int:
 
 def _with_text(text: str, cues: Iterable[Cue]) -> list[Cue]:
     """Return the cues that have text, without white space at the ends of the text."""
-    trimmed: list[Cue] = []
+    trimmed_cues: list[Cue] = []
     for cue in cues:
         words = text[cue.start : cue.end]
         if words.strip():
             start = cue.start + len(words) - len(words.lstrip())
-            trimmed.append(cue._replace(start=start, end=start + len(words.strip())))
-    return trimmed
+            trimmed_cues.append(cue._replace(start=start, end=start + len(words.strip())))
+    return trimmed_cues
 
 
-def _pieces(text: str, cues: Sequence[Cue], escaped: bool) -> Iterator[Piece]:
+def _pieces(text: str, cues: Sequence[Cue], is_escaped: bool) -> Iterator[Piece]:
     """Yield the pieces of a file.
 
     Args:
         text: the file.
         cues: the cues with text, in order.
-        escaped: whether ``&`` is written as ``&amp;``, as in WebVTT.
+        is_escaped: whether ``&`` is written as ``&amp;``, as in WebVTT.
     """
     position = 0
     for group in _sentences(text, cues):
         yield text[position : group[0].start]
         yield from (
-            _speaker_pieces(text, group[0], escaped) if len(group) == 1 else [_unit(text, group, escaped)]
+            _speaker_pieces(text, group[0], is_escaped)
+            if len(group) == 1
+            else [_unit(text, group, is_escaped)]
         )
         position = group[-1].end
     yield text[position:]
@@ -189,75 +191,80 @@ def _sentences(text: str, cues: Sequence[Cue]) -> Iterator[list[Cue]]:
 
 
 def _ends_sentence(words: str) -> bool:
-    stripped = words.rstrip(CLOSING_PUNCTUATION)
-    return stripped[-1:] in SENTENCE_END or not SENTENCE_END.isdisjoint(words[len(stripped) :])
+    stripped_words = words.rstrip(CLOSING_PUNCTUATION)
+    return stripped_words[-1:] in SENTENCE_END or not SENTENCE_END.isdisjoint(words[len(stripped_words) :])
 
 
-def _speaker_pieces(text: str, cue: Cue, escaped: bool) -> Iterator[Piece]:
+def _speaker_pieces(text: str, cue: Cue, is_escaped: bool) -> Iterator[Piece]:
     """Yield the pieces of a single cue: a unit, or a unit for each line if several people speak."""
     raw = text[cue.start : cue.end]
     lines = re.split(f"({LINE_END.pattern})", raw)
     if sum(bool(SPEAKER.match(line)) for line in lines[::2]) < 2:
-        yield _unit(text, [cue], escaped)
+        yield _unit(text, [cue], is_escaped)
         return
     for line, end in zip(lines[::2], [*lines[1::2], ""], strict=True):
         dash = SPEAKER.match(line)
         prefix = dash[0] if dash and "<" not in dash[0] else ""
         yield prefix
         yield text_unit(
-            line[len(prefix) :], _read(line[len(prefix) :], escaped), lambda inline: _write(inline, escaped)
+            line[len(prefix) :],
+            _read(line[len(prefix) :], is_escaped),
+            lambda inline: _write(inline, is_escaped),
         )
         yield end
 
 
-def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
+def _unit(text: str, group: Sequence[Cue], is_escaped: bool) -> Piece:
     raw = text[group[0].start : group[-1].end]
     raw_cues = [text[cue.start : cue.end] for cue in group]
     reopens = any(map(REOPENED_TAG.search, raw_cues))
-    inlines = [_read(REOPENED_TAG.sub(r"\2", raw_cue), escaped) for raw_cue in raw_cues]
+    inlines = [_read(REOPENED_TAG.sub(r"\2", raw_cue), is_escaped) for raw_cue in raw_cues]
     inline = balance_tags(_join_cues(inlines))
     _, core, _ = trim(inline)
     if not is_translatable(core):
         return raw
-    gaps = [text[cue.end : following.start] for cue, following in pairwise(group)]
+    gaps = [text[cue.end : next_cue.start] for cue, next_cue in pairwise(group)]
     shares = [max(1, len(plain_text(cue_inline).strip())) for cue_inline in inlines]
     line_ends = [LINE_END.findall(text[cue.start : cue.end].strip()) for cue in group]
-    preceding = LINE_END.findall(text, max(0, group[0].start - 2), group[0].start)
-    line_end = next((cue_ends[0] for cue_ends in line_ends if cue_ends), preceding[0] if preceding else "\n")
+    preceding_line_ends = LINE_END.findall(text, max(0, group[0].start - 2), group[0].start)
+    line_end = next(
+        (cue_ends[0] for cue_ends in line_ends if cue_ends),
+        preceding_line_ends[0] if preceding_line_ends else "\n",
+    )
 
-    def write(translated: Sequence[Inline]) -> str:
-        parts = _divide(translated[0], shares)
-        written = [
-            _write_lines(part, len(cue_ends) + 1, line_end, escaped, reopens)
+    def write(translations: Sequence[Inline]) -> str:
+        parts = _divide(translations[0], shares)
+        written_pieces = [
+            _write_lines(part, len(cue_ends) + 1, line_end, is_escaped, reopens)
             for part, cue_ends in zip(parts, line_ends, strict=True)
         ]
-        return "".join(cue_text + gap for cue_text, gap in zip(written, [*gaps, ""], strict=True))
+        return "".join(cue_text + gap for cue_text, gap in zip(written_pieces, [*gaps, ""], strict=True))
 
     return Unit((core,), write, raw)
 
 
-def _read(raw: str, escaped: bool) -> Inline:
+def _read(raw: str, is_escaped: bool) -> Inline:
     """Return the raw text of a cue as an :data:`Inline`, with its lines joined by spaces."""
     parts: list[str | Tag] = []
     position = 0
     for match in TAG.finditer(raw):
-        parts.append(_words(raw[position : match.start()], escaped))
+        parts.append(_words(raw[position : match.start()], is_escaped))
         tag = match[0]
         if NAME.match(tag) is None or tag.startswith("{\\"):
             parts.append(Tag("void", tag))
         else:
             parts.append(Tag("close" if tag[1] == "/" else "open", tag))
         position = match.end()
-    parts.append(_words(raw[position:], escaped))
+    parts.append(_words(raw[position:], is_escaped))
     return join_parts(parts)
 
 
-def _words(raw: str, escaped: bool) -> str:
+def _words(raw: str, is_escaped: bool) -> str:
     lines = LINE_END.split(raw)
     if len(lines) > 1:
-        inner = [line.strip(" \t") for line in lines[1:-1]]
-        raw = " ".join([lines[0].rstrip(" \t"), *inner, lines[-1].lstrip(" \t")])
-    return html.unescape(raw) if escaped else raw
+        inner_lines = [line.strip(" \t") for line in lines[1:-1]]
+        raw = " ".join([lines[0].rstrip(" \t"), *inner_lines, lines[-1].lstrip(" \t")])
+    return html.unescape(raw) if is_escaped else raw
 
 
 def _join_cues(inlines: Sequence[Inline]) -> Inline:
@@ -267,19 +274,19 @@ def _join_cues(inlines: Sequence[Inline]) -> Inline:
     parts: list[str | Tag] = []
     for inline in inlines:
         _, core, _ = trim(inline)
-        first = 0
-        while parts and first < len(core) and _reopens(parts[-1], core[first]):
+        first_line = 0
+        while parts and first_line < len(core) and _reopens(parts[-1], core[first_line]):
             parts.pop()
-            first += 1
-        parts += ([" "] if parts else []) + list(core[first:])
+            first_line += 1
+        parts += ([" "] if parts else []) + list(core[first_line:])
     return join_parts(parts)
 
 
 def _reopens(end: str | Tag, start: str | Tag) -> bool:
     if isinstance(end, str) or isinstance(start, str) or (end.kind, start.kind) != ("close", "open"):
         return False
-    first, second = NAME.match(end.raw), NAME.match(start.raw)
-    return first is not None and second is not None and first[1] == second[1]
+    first, start_name = NAME.match(end.raw), NAME.match(start.raw)
+    return first is not None and start_name is not None and first[1] == start_name[1]
 
 
 def _divide(inline: Inline, shares: Sequence[int]) -> list[Inline]:
@@ -302,9 +309,9 @@ def _choose_cuts(text: str, shares: Sequence[int]) -> list[int]:
     for number, share in enumerate(shares[:-1], start=1):
         cumulative += share
         target = len(text) * cumulative / total
-        remaining = len(shares) - number - 1  # cuts that still need a space after this one
+        remaining_cuts = len(shares) - number - 1  # cuts that still need a space after this one
         candidates = [space for space in spaces if not cuts or space > cuts[-1]]
-        candidates = candidates[: len(candidates) - remaining] if remaining else candidates
+        candidates = candidates[: len(candidates) - remaining_cuts] if remaining_cuts else candidates
         if not candidates:
             break
         cuts.append(
@@ -319,20 +326,20 @@ def _split(inline: Inline, cuts: Sequence[int]) -> list[Inline]:
     parts: list[list[str | Tag]] = [[]]
     open_tags: list[tuple[Tag, str | Tag]] = []
     position, remaining_cuts = 0, list(cuts)
-    for number, part in enumerate(inline):
+    for index, part in enumerate(inline):
         if isinstance(part, Tag):
-            if number in pairs:
-                open_tags.append((part, inline[pairs[number]]))
+            if index in pairs:
+                open_tags.append((part, inline[pairs[index]]))
             elif part.kind == "close" and open_tags:
                 open_tags.pop()
             parts[-1].append(part)
             continue
         remainder = part
         while remaining_cuts and position <= remaining_cuts[0] < position + len(remainder):
-            before = remainder[: remaining_cuts[0] - position]
+            text_before = remainder[: remaining_cuts[0] - position]
             remainder = remainder[remaining_cuts[0] - position :]
             position = remaining_cuts.pop(0)
-            parts[-1] += [before.rstrip(" "), *(end for _, end in reversed(open_tags))]
+            parts[-1] += [text_before.rstrip(" "), *(end for _, end in reversed(open_tags))]
             parts.append([start for start, _ in open_tags])
             position += len(remainder) - len(remainder.lstrip(" "))
             remainder = remainder.lstrip(" ")
@@ -341,14 +348,14 @@ def _split(inline: Inline, cuts: Sequence[int]) -> list[Inline]:
     return [trim(join_parts(part))[1] for part in parts]
 
 
-def _write_lines(inline: Inline, count: int, line_end: str, escaped: bool, reopens: bool) -> str:
+def _write_lines(inline: Inline, count: int, line_end: str, is_escaped: bool, reopens: bool) -> str:
     """Return the text of a cue, written in lines of about equal length.
 
     Args:
         inline: the text.
         count: the minimum number of lines.
         line_end: the line break.
-        escaped: whether ``&`` is written as ``&amp;``.
+        is_escaped: whether ``&`` is written as ``&amp;``.
         reopens: whether tags are closed at the end of each line.
     """
     text = "".join(part for part in inline if isinstance(part, str))
@@ -359,32 +366,32 @@ def _write_lines(inline: Inline, count: int, line_end: str, escaped: bool, reope
     for row in lines[:-1]:
         position = text.find(row, position) + len(row)
         cuts.add(position)
-    written: list[str] = []
+    parts: list[str] = []
     pairs = match_pairs(inline)
     open_tags: list[tuple[str, str]] = []
     position = 0
-    for number, part in enumerate(inline):
+    for part_index, part in enumerate(inline):
         if isinstance(part, Tag):
-            if number in pairs:
-                end = inline[pairs[number]]
+            if part_index in pairs:
+                end = inline[pairs[part_index]]
                 open_tags.append((part.raw, end.raw if isinstance(end, Tag) else ""))
             elif part.kind == "close" and open_tags:
                 open_tags.pop()
-            written.append(part.raw)
+            parts.append(part.raw)
             continue
         for index, character in enumerate(part, start=position):
             if index in cuts:
                 tags = open_tags if reopens else []
-                written += [*(end for _, end in reversed(tags)), line_end, *(start for start, _ in tags)]
+                parts += [*(end for _, end in reversed(tags)), line_end, *(start for start, _ in tags)]
             if index not in cuts or character != " ":
-                written.append(_write((character,), escaped))
+                parts.append(_write((character,), is_escaped))
         position += len(part)
-    return "".join(written)
+    return "".join(parts)
 
 
-def _write(inline: Inline, escaped: bool) -> str:
+def _write(inline: Inline, is_escaped: bool) -> str:
     return "".join(
-        part.raw if isinstance(part, Tag) else html.escape(part, quote=False) if escaped else part
+        part.raw if isinstance(part, Tag) else html.escape(part, quote=False) if is_escaped else part
         for part in inline
     )
 

@@ -45,23 +45,25 @@ def _pieces(text: str) -> Iterator[Piece]:
     yield from _paragraph(paragraph)
 
 
-def _ends_paragraph(previous: str, line: str, first: str) -> bool:
+def _ends_paragraph(previous_line: str, line: str, first_line: str) -> bool:
     """Return whether a paragraph ends before ``line``.
 
     Args:
-        previous: the last line of the paragraph.
+        previous_line: the last line of the paragraph.
         line: the next line.
-        first: the first line of the paragraph.
+        first_line: the first line of the paragraph.
     """
     if not line.strip() or LIST_ITEM.match(line):
         return True
-    list_item = LIST_ITEM.match(first)
-    indentation = len(list_item.group()) if list_item and previous is first else _indent(previous)
-    width = max(len(previous), len(line))
+    list_item = LIST_ITEM.match(first_line)
+    indentation = (
+        len(list_item.group()) if list_item and previous_line is first_line else _indent(previous_line)
+    )
+    width = max(len(previous_line), len(line))
     return (
         _indent(line) != indentation
-        or len(previous) < MIN_WRAPPED_CHARACTERS
-        or 4 * len(previous) < 3 * width
+        or len(previous_line) < MIN_WRAPPED_CHARACTERS
+        or 4 * len(previous_line) < 3 * width
     )
 
 
@@ -72,16 +74,16 @@ def _indent(line: str) -> int:
 def _paragraph(lines: list[tuple[str, str]]) -> Iterator[Piece]:
     if not lines:
         return
-    first = lines[0][0]
-    item = LIST_ITEM.match(first)
-    prefix = item.group() if item else first[: _indent(first)]
+    first_line = lines[0][0]
+    item = LIST_ITEM.match(first_line)
+    prefix = item.group() if item else first_line[: _indent(first_line)]
     indentation = lines[1][0][: _indent(lines[1][0])] if len(lines) > 1 else prefix
     ends = [end for _, end in lines]
     width = max(len(line) for line, _ in lines)
     body = "".join(line + end for line, end in lines)[len(prefix) :]
     body = body[: len(body) - len(ends[-1])] if ends[-1] else body
     tail = body[len(body.rstrip()) :]
-    words = " ".join([first[len(prefix) :].strip(), *(line.strip() for line, _ in lines[1:])])
+    words = " ".join([first_line[len(prefix) :].strip(), *(line.strip() for line, _ in lines[1:])])
 
     def write(inline: Inline) -> str:
         text = plain_text(inline)

@@ -137,14 +137,14 @@ class _XliffUnits:
             return tag
         declared = attributes(tag)
         self._other_language = ""
-        written = format_code(target, "-")
+        target_code = format_code(target, "-")
         if name not in declared:
-            return f'{tag[:-1]} {name}="{escape_attribute(written)}">'
+            return f'{tag[:-1]} {name}="{escape_attribute(target_code)}">'
         if base_language(declared[name]) == base_language(target):
             return tag
         if base_language(declared[name]) != base_language(declared.get(source_name, "")):
             self._other_language = declared[name]
-        return with_attribute(tag, name, written)
+        return with_attribute(tag, name, target_code)
 
     def _unit_pieces(self, unit: Element, is_untranslated: bool) -> Iterator[Piece]:
         """Yield the pieces of the content of a unit."""
@@ -243,13 +243,13 @@ class _XliffUnits:
         old_parts_by_id = {_mark_id(text, part): part for part in old_parts}
         tags = SEGMENT_TAG.findall(unit.content(text))
         locked_ids = {attributes(tag).get("id", "") for tag in tags if LOCKED_ATTRIBUTE.search(tag)}
-        outer, template = seg_source, parts
+        parent, template = seg_source, parts
         if target is not None and old_parts_by_id.keys() == sources.keys():
-            outer, template = target, old_parts
-        position = outer.inner
+            parent, template = target, old_parts
+        position = parent.inner
         for part in template:
             mark_id = _mark_id(text, part)
-            yield _outside(text[position : part.start])
+            yield _untranslated_part(text[position : part.start])
             yield _open_tag(part.tag(text))
             content = old_parts_by_id[mark_id].content(text) if mark_id in old_parts_by_id else ""
             words = MARKUP.sub("", sources[mark_id].content(text))
@@ -263,7 +263,7 @@ class _XliffUnits:
                 yield self._text_piece(sources[mark_id])
             yield f"</{part.name}>"
             position = part.end
-        yield _outside(text[position : outer.inner_end])
+        yield _untranslated_part(text[position : parent.inner_end])
 
     def _translations(self, source: Element, target: Element | None) -> Iterator[tuple[Inline, Inline]]:
         """Yield the texts of a segment with their translations."""
@@ -280,12 +280,12 @@ class _XliffUnits:
     def _text_piece(self, source: Element) -> Piece:
         """Return the content of a source or target as a piece that is written as the content of a target."""
         raw = source.content(self._text)
-        before, core, after = split_ends(_inline(self._text, source, self._prefix))
+        leading_parts, core, trailing_parts = split_ends(_inline(self._text, source, self._prefix))
         if not is_translatable(core):
             return text_unit(raw, core, write_xml)
 
         def write(inline: Inline) -> str:
-            return write_xml(join_parts((*before, *inline, *after)))
+            return write_xml(join_parts((*leading_parts, *inline, *trailing_parts)))
 
         if any(isinstance(part, Tag) for part in core) and not any(find_messages(plain_text(core))):
             return Unit((core,), lambda inlines: write(inlines[0]))
@@ -297,7 +297,7 @@ def _has_words(content: str) -> bool:
     return bool(MARKUP.sub("", content).strip())
 
 
-def _outside(raw: str) -> str:
+def _untranslated_part(raw: str) -> str:
     """Return the text between segments as a copied piece, with the reason if it has words."""
     return untranslated(raw, OUTSIDE_SEGMENTS, MARKUP.sub("", raw))
 
@@ -314,22 +314,22 @@ def _open_tag(tag: str) -> str:
 def _segments(text: str, element: Element, prefix: str) -> Iterator[Element]:
     """Yield the segments of a source or target: its outermost ``mrk`` elements with the type ``seg``."""
     depth = 0
-    first: Token | None = None
+    first_token: Token | None = None
     for token in xml_tokens(text, element.inner, element.inner_end):
         if token.name != f"{prefix}mrk":
             continue
-        if first is None:
+        if first_token is None:
             if attributes(text[token.start : token.end]).get("mtype") != "seg":
                 continue
             if token.kind == "empty":
                 yield Element(token.name, token.start, token.end, token.end, token.end)
             elif token.kind == "open":
-                first, depth = token, 1
+                first_token, depth = token, 1
         elif token.kind in ("open", "close"):
             depth += 1 if token.kind == "open" else -1
             if not depth:
-                yield Element(first.name, first.start, first.end, token.start, token.end)
-                first = None
+                yield Element(first_token.name, first_token.start, first_token.end, token.start, token.end)
+                first_token = None
 
 
 def _mark_translated(tag: str) -> str:

@@ -168,14 +168,14 @@ class _YamlReader:
     def _member(self, scalar: _Scalar) -> PluralMember:
         raw = self._text[scalar.start : scalar.end]
         if not scalar.selected:
-            copied = untranslated(raw, OTHER_KEYS, scalar.value)
-            return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, copied)
+            copied_text = untranslated(raw, OTHER_KEYS, scalar.value)
+            return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, copied_text)
         if SYMBOL.fullmatch(scalar.value):
-            copied = untranslated(raw, "identifiers")
-            return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, copied)
+            copied_text = untranslated(raw, "identifiers")
+            return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, copied_text)
         piece = message_unit(raw, scalar.value, _writer(scalar, raw), APPLICATION_SYNTAX)
-        named = with_key(piece, scalar.name)
-        return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, named)
+        named_piece = with_key(piece, scalar.name)
+        return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, named_piece)
 
     def _scalars(self) -> Iterator[_Scalar]:
         """Yield the string values."""
@@ -251,15 +251,19 @@ def _scalar(text: str, event: yaml.ScalarEvent) -> _Scalar:
     start, end = _mark(event).index, _mark(event, "end").index
     if event.style in ("|", ">"):
         raw = text[start:end]
-        stripped = raw.rstrip(" \n\r\t")
-        body = stripped.partition("\n")[2]
-        first = next((line for line in body.split("\n") if line.strip()), "")
+        stripped_text = raw.rstrip(" \n\r\t")
+        body = stripped_text.partition("\n")[2]
+        first_line = next((line for line in body.split("\n") if line.strip()), "")
         return _Scalar(
-            start, start + len(stripped), event.value, event.style, len(first) - len(first.lstrip(" "))
+            start,
+            start + len(stripped_text),
+            event.value,
+            event.style,
+            len(first_line) - len(first_line.lstrip(" ")),
         )
     raw = text[start:end]
-    stripped = raw.rstrip(" \t\r\n") if event.style is None else raw
-    return _Scalar(start, start + len(stripped), event.value, event.style, 0)
+    stripped_text = raw.rstrip(" \t\r\n") if event.style is None else raw
+    return _Scalar(start, start + len(stripped_text), event.value, event.style, 0)
 
 
 def _writer(scalar: _Scalar, raw: str) -> Callable[[str], str]:
@@ -298,8 +302,8 @@ def _is_equivalent(candidate: str, text: str, scalar: _Scalar) -> bool:
 
 
 def _double_quoted(text: str) -> str:
-    written = yaml.dump(text, default_style='"', allow_unicode=True, width=1 << 30)
-    return written.rstrip("\n")
+    dumped_text = yaml.dump(text, default_style='"', allow_unicode=True, width=1 << 30)
+    return dumped_text.rstrip("\n")
 
 
 FORMAT = DocumentFormat("yaml", (".yaml", ".yml"), read)
