@@ -85,7 +85,7 @@ def open_stores(settings: ServerSettings) -> Stores:
     engine, limits, documents = open_database(settings.state, settings.database), settings.limits, None
     if settings.state is not None:
         age = limits.document_hours * 3600.0
-        stored = DocumentLimits(limits.documents, limits.documents_per_client, age)
-        documents = DocumentStore(engine, settings.state / "documents", stored)
+        document_limits = DocumentLimits(limits.documents, limits.documents_per_client, age)
+        documents = DocumentStore(engine, settings.state / "documents", document_limits)
     glossaries = GlossaryStore(engine, GlossaryLimits(max_bytes=limits.glossary_bytes_per_client))
     return Stores(DatabaseUsage(engine), GlossaryCache(glossaries), documents, memories)

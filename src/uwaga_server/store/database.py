@@ -185,9 +185,9 @@ def _create_tables(engine: sql.Engine) -> None:
 def _missing_column(engine: sql.Engine) -> str:
     """Return the name of a column that an existing table lacks; empty if no column is missing."""
     for table in METADATA.sorted_tables:
-        existing = {column["name"] for column in sql.inspect(engine).get_columns(table.name)}
+        existing_columns = {column["name"] for column in sql.inspect(engine).get_columns(table.name)}
         for column in table.columns:
-            if column.name not in existing:
+            if column.name not in existing_columns:
                 return f"{table.name}.{column.name}"
     return ""
 
@@ -204,6 +204,6 @@ def _use_write_ahead_log(connection: object, record: object) -> None:
 
 def _short_reason(error: exc.SQLAlchemyError) -> str:
     """Return the type of a driver's error and the first line of its message, without the SQL statement."""
-    original = error.orig if isinstance(error, exc.DBAPIError) else error
-    lines = str(original).splitlines()
-    return f"{type(original).__name__}: {lines[0] if lines else ''}"[:300]
+    original_error = error.orig if isinstance(error, exc.DBAPIError) else error
+    lines = str(original_error).splitlines()
+    return f"{type(original_error).__name__}: {lines[0] if lines else ''}"[:300]

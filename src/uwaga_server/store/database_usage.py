@@ -52,7 +52,7 @@ class DatabaseUsage(UsageStore):
         else:
             super().add(owner, characters, documents)
 
-    def blocks(self, limit: int) -> bool:
+    def add_blocks(self, limit: int) -> bool:
         """See :class:`UsageStore`."""
         return limit > 0
 
@@ -88,10 +88,10 @@ class DatabaseUsage(UsageStore):
                 if connection.execute(_ADD_USAGE, counts).rowcount:
                     return
             usage = self._read(owner)
-            new = usage.plus(characters, documents, limit)  # raises an error if the limit is exceeded
+            new_usage = usage.plus(characters, documents, limit)  # raises an error if the limit is exceeded
             if usage.since:
                 continue  # another process has created the row or undone a count
-            insert = USAGE.insert().values(owner=owner_key(owner), **asdict(new))
+            insert = USAGE.insert().values(owner=owner_key(owner), **asdict(new_usage))
             with (
                 storage_errors(),
                 contextlib.suppress(exc.IntegrityError),

@@ -235,15 +235,15 @@ class DocumentStore:
         )
         with storage_errors(), self._engine.connect() as connection:
             rows = connection.execute(query).all()
-        locked = {row.id for row in rows if row.state == "running" and _is_locked(self._folder / row.id)}
-        running: dict[str, int] = {}
+        locked_ids = {row.id for row in rows if row.state == "running" and _is_locked(self._folder / row.id)}
+        running_counts: dict[str, int] = {}
         for row in rows:
-            running[row.owner] = running.get(row.owner, 0) + (row.id in locked)
-        waiting = [row for row in rows if row.id not in locked]
-        for row in sorted(waiting, key=lambda row: running[row.owner]):
-            claimed = self._claim(row.id)
-            if claimed is not None:
-                return claimed
+            running_counts[row.owner] = running_counts.get(row.owner, 0) + (row.id in locked_ids)
+        waiting_rows = [row for row in rows if row.id not in locked_ids]
+        for row in sorted(waiting_rows, key=lambda row: running_counts[row.owner]):
+            document = self._claim(row.id)
+            if document is not None:
+                return document
         return None
 
     def count_unfinished(self) -> int:
@@ -257,14 +257,16 @@ class DocumentStore:
     def sweep(self) -> None:
         """Delete folders left by killed processes, and documents that are too old."""
         self._last_sweep = time.monotonic()
-        oldest = time.time() - self._limits.age
+        oldest_time = time.time() - self._limits.age
         query = sql.select(DOCUMENTS.c.id, DOCUMENTS.c.state, DOCUMENTS.c.created, DOCUMENTS.c.ended)
         with storage_errors():
             with self._engine.connect() as connection:
                 rows = {row.id: row for row in connection.execute(query)}
             for row in rows.values():
-                ended = row.state in ENDED_STATES
-                if (row.ended if ended else row.created) < oldest and not _is_locked(self._folder / row.id):
+                is_ended = row.state in ENDED_STATES
+                if (row.ended if is_ended else row.created) < oldest_time and not _is_locked(
+                    self._folder / row.id
+                ):
                     with self._engine.begin() as connection:
                         connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id == row.id))
                     self._remove_files(row.id)
@@ -324,14 +326,14 @@ class DocumentStore:
             changes = {"started": time.time(), "attempts": attempts, "journal": journal_size}
             if not self.update(row_id, state="running", **changes):
                 return None
-            claimed = ClaimedDocument(self, folder, _parse_spec(row), row.characters, stack.pop_all())
-        if claimed.output.exists():  # translated, but the process ended before it updated the row
-            claimed.finish()
+            document = ClaimedDocument(self, folder, _parse_spec(row), row.characters, stack.pop_all())
+        if document.output.exists():  # translated, but the process ended before it updated the row
+            document.finish()
             return None
         if attempts > MAX_ATTEMPTS:
-            claimed.fail(f"the translation made no progress in {MAX_ATTEMPTS} attempts", "gave_up")
+            document.fail(f"the translation made no progress in {MAX_ATTEMPTS} attempts", "gave_up")
             return None
-        return claimed
+        return document
 
     def _find_document(
         self, owner: str | None, document_id: str, key: str | None, any_key: bool = False
@@ -428,8 +430,8 @@ class ClaimedDocument:
         if untranslated:
             (self._folder / UNTRANSLATED_FILE).write_text(json.dumps(untranslated), "utf-8")
             make_private(self._folder / UNTRANSLATED_FILE)
-        translated, total = self._progress
-        self._record_end(state="done", done=max(translated, total), total=total)
+        translated_count, total = self._progress
+        self._record_end(state="done", done=max(translated_count, total), total=total)
 
     def fail(self, error: str, code: str) -> None:
         """Mark the document as failed, with an error message and an error code."""
@@ -440,11 +442,11 @@ class ClaimedDocument:
 
     def release(self) -> None:
         """Release the document to other workers, or remove its files if it was deleted."""
-        translated, total = self._progress
+        translated_count, total = self._progress
         attempts = DOCUMENTS.c.attempts - 1  # this attempt has not failed
         with self._lock, contextlib.suppress(StorageError):
             if not self._store.update(
-                self.id, state="queued", attempts=attempts, done=translated, total=total
+                self.id, state="queued", attempts=attempts, done=translated_count, total=total
             ):
                 shutil.rmtree(self._folder, ignore_errors=True)
 

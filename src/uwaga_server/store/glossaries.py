@@ -36,7 +36,7 @@ from uwaga_server.store.glossary import (
 NO_GLOSSARY = "no such glossary"
 MAX_READY_BYTES = 128 << 20
 """Maximum total memory in bytes of the glossaries that are ready for translation in a process."""
-MAX_LOADING = 32
+MAX_LOAD_REQUESTS = 32
 """Maximum number of requests that wait for glossaries, which is half of the number of threads."""
 
 Result = TypeVar("Result")
@@ -72,9 +72,9 @@ class GlossaryStore:
     def __init__(self, engine: sql.Engine, limits: GlossaryLimits = NO_LIMITS) -> None:
         self._engine, self._limits = engine, limits
         self._load_executor = ThreadPoolExecutor(1, "glossaries")
-        self._load_slots = threading.BoundedSemaphore(MAX_LOADING)
+        self._load_slots = threading.BoundedSemaphore(MAX_LOAD_REQUESTS)
 
-    def load(self, work: Callable[[], Result]) -> Result:
+    def load(self, load: Callable[[], Result]) -> Result:
         """Call a function that reads the entries of a glossary, and return its result.
 
         All calls run in the same thread, so that only one glossary is read at a time, and only this thread's
@@ -83,7 +83,7 @@ class GlossaryStore:
 
         def run() -> Result:
             try:
-                return work()
+                return load()
             finally:
                 trim_heap()
 
@@ -155,14 +155,18 @@ class GlossaryStore:
         """
 
         def attempt() -> GlossarySummary | None:
-            old = self.get(owner, glossary_id)
-            new = change(old)
-            unchanged = sql.and_(_id_condition(owner, glossary_id), GLOSSARIES.c.version == old.version)
+            old_glossary = self.get(owner, glossary_id)
+            new_glossary = change(old_glossary)
+            is_unchanged = sql.and_(
+                _id_condition(owner, glossary_id), GLOSSARIES.c.version == old_glossary.version
+            )
             with self._write_transaction() as connection:
-                if not connection.execute(GLOSSARIES.update().where(unchanged), self._columns(new)).rowcount:
+                if not connection.execute(
+                    GLOSSARIES.update().where(is_unchanged), self._columns(new_glossary)
+                ).rowcount:
                     return None
                 self._check_owner(connection, owner)
-            return new.summary
+            return new_glossary.summary
 
         for _ in range(MAX_ATTEMPTS):
             if (summary := self.load(attempt)) is not None:
@@ -301,8 +305,8 @@ def _row_summary(row: sql.Row[Any]) -> GlossarySummary:
     """Return the summary of a glossary from a row of the table."""
     try:
         dictionaries = tuple(DictionarySummary(*counts) for counts in json.loads(row.dictionaries))
-        created = datetime.fromisoformat(row.created)
-        return GlossarySummary(row.id, row.name, created, row.version, dictionaries)
+        creation_time = datetime.fromisoformat(row.created)
+        return GlossarySummary(row.id, row.name, creation_time, row.version, dictionaries)
     except (ValueError, TypeError):
         raise StorageError(DAMAGED_MESSAGE) from None
 

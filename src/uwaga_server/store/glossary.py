@@ -84,10 +84,12 @@ def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[Glossar
     return tuple(checked_entries)
 
 
-def merge_entries(old: Iterable[GlossaryEntry], new: Iterable[GlossaryEntry]) -> tuple[GlossaryEntry, ...]:
+def merge_entries(
+    old_entries: Iterable[GlossaryEntry], new_entries: Iterable[GlossaryEntry]
+) -> tuple[GlossaryEntry, ...]:
     """Return the old entries and the new ones; a new entry replaces an old one with the same source."""
-    by_source = {entry.source: entry for entry in old}
-    by_source.update((entry.source, entry) for entry in new)
+    by_source = {entry.source: entry for entry in old_entries}
+    by_source.update((entry.source, entry) for entry in new_entries)
     return tuple(by_source.values())
 
 
@@ -216,8 +218,8 @@ class StoredGlossary:
     def create(cls, name: str, dictionaries: Sequence[Dictionary]) -> StoredGlossary:
         """Create a glossary with a new id and version."""
         glossary = cls(str(uuid.uuid4()), check_name(name), datetime.now(UTC), secrets.token_hex(8), ())
-        for number, dictionary in enumerate(dictionaries):
-            if any(dictionary.translates(other.source, other.target) for other in dictionaries[:number]):
+        for index, dictionary in enumerate(dictionaries):
+            if any(dictionary.translates(other.source, other.target) for other in dictionaries[:index]):
                 raise DataError(
                     f"there are two dictionaries from {dictionary.source} to {dictionary.target}; merge them"
                 )
@@ -227,7 +229,10 @@ class StoredGlossary:
     @property
     def summary(self) -> GlossarySummary:
         """The glossary without its entries."""
-        counts = (DictionarySummary(old.source, old.target, len(old.entries)) for old in self.dictionaries)
+        counts = (
+            DictionarySummary(dictionary.source, dictionary.target, len(dictionary.entries))
+            for dictionary in self.dictionaries
+        )
         return GlossarySummary(self.id, self.name, self.created, self.version, tuple(counts))
 
     @property
@@ -262,25 +267,36 @@ class StoredGlossary:
             merge: whether to add entries to an existing dictionary rather than replacing the dictionary.
         """
         changed = self if name is None else self._with_version(name=check_name(name))
-        for new in dictionaries:
-            existing = [
-                old for old in changed.dictionaries if merge and old.translates(new.source, new.target)
+        for new_dictionary in dictionaries:
+            existing_dictionaries = [
+                dictionary
+                for dictionary in changed.dictionaries
+                if merge and dictionary.translates(new_dictionary.source, new_dictionary.target)
             ]
-            entries = merge_entries(existing[0].entries, new.entries) if existing else new.entries
-            changed = changed.with_dictionary(replace(new, entries=entries))
+            entries = (
+                merge_entries(existing_dictionaries[0].entries, new_dictionary.entries)
+                if existing_dictionaries
+                else new_dictionary.entries
+            )
+            changed = changed.with_dictionary(replace(new_dictionary, entries=entries))
         return changed
 
-    def with_dictionary(self, new: Dictionary) -> StoredGlossary:
+    def with_dictionary(self, new_dictionary: Dictionary) -> StoredGlossary:
         """Return the glossary with a new dictionary, which replaces a dictionary of the same languages."""
-        if same_language(new.source, new.target):
+        if same_language(new_dictionary.source, new_dictionary.target):
             raise DataError(
-                f"the languages of a dictionary must differ, but one is from {new.source} to {new.target}"
+                f"the languages of a dictionary must differ, but one is from {new_dictionary.source} to "
+                f"{new_dictionary.target}"
             )
-        for code in (new.source, new.target):
+        for code in (new_dictionary.source, new_dictionary.target):
             check_language(code)
-        Glossary(_dictionary_terms(self.name, new))
-        remaining = [old for old in self.dictionaries if not old.translates(new.source, new.target)]
-        changed = self._with_version(dictionaries=(*remaining, new))
+        Glossary(_dictionary_terms(self.name, new_dictionary))
+        remaining_dictionaries = [
+            old_dictionary
+            for old_dictionary in self.dictionaries
+            if not old_dictionary.translates(new_dictionary.source, new_dictionary.target)
+        ]
+        changed = self._with_version(dictionaries=(*remaining_dictionaries, new_dictionary))
         if len(changed.dictionaries) > MAX_DICTIONARIES:
             raise DataError(
                 f"a glossary has at most {MAX_DICTIONARIES} dictionaries; create several glossaries"
@@ -291,8 +307,12 @@ class StoredGlossary:
 
     def without_dictionary(self, source: str, target: str) -> StoredGlossary:
         """Return the glossary without the dictionary for a language pair."""
-        removed = self.dictionary(source, target)
-        return self._with_version(dictionaries=tuple(old for old in self.dictionaries if old is not removed))
+        removed_dictionary = self.dictionary(source, target)
+        return self._with_version(
+            dictionaries=tuple(
+                dictionary for dictionary in self.dictionaries if dictionary is not removed_dictionary
+            )
+        )
 
     def _with_version(
         self, name: str | None = None, dictionaries: tuple[Dictionary, ...] | None = None
@@ -326,23 +346,23 @@ class StoredGlossary:
     def from_json(cls, text: str | bytes) -> StoredGlossary:
         """Return the glossary that :meth:`to_json` has serialised."""
         try:
-            stored = json.loads(text)
-            if stored["format"] != FORMAT_VERSION:
+            values = json.loads(text)
+            if values["format"] != FORMAT_VERSION:
                 raise StorageError(
-                    f"a stored glossary has format {quoted(stored['format'])} instead of {FORMAT_VERSION}"
+                    f"a stored glossary has format {quoted(values['format'])} instead of {FORMAT_VERSION}"
                 )
             return cls(
-                stored["id"],
-                stored["name"],
-                datetime.fromisoformat(stored["created"]),
-                stored["version"],
+                values["id"],
+                values["name"],
+                datetime.fromisoformat(values["created"]),
+                values["version"],
                 tuple(
                     Dictionary(
                         source,
                         target,
                         tuple(GlossaryEntry(term, tuple(targets)) for term, targets in entries),
                     )
-                    for source, target, entries in stored["dictionaries"]
+                    for source, target, entries in values["dictionaries"]
                 ),
             )
         except (ValueError, KeyError, TypeError, RecursionError):

@@ -143,14 +143,14 @@ class MemoryStore:
                 return memory
         raise NotStoredError(NO_MEMORY)
 
-    def open(self, stored: StoredMemory) -> Memory:
+    def open(self, stored_memory: StoredMemory) -> Memory:
         """Open a memory, which threads may share; memories are kept open for later calls."""
         try:
-            key = stored.path, stored.path.stat().st_ino
+            key = stored_memory.path, stored_memory.path.stat().st_ino
         except FileNotFoundError:
             raise NotStoredError(NO_MEMORY) from None
         with self._lock:
-            memory = self._open_memories.get(key) or Memory(stored.path)
+            memory = self._open_memories.get(key) or Memory(stored_memory.path)
             self._open_memories[key] = memory
             self._open_memories.move_to_end(key)
             while len(self._open_memories) > MAX_OPEN_MEMORIES:
@@ -166,8 +166,8 @@ class MemoryStore:
             NotStoredError: there is no such memory, or it has other languages.
         """
         memory = self.open(self.find(owner, memory_id))
-        for language, stored in ((source, memory.languages[0]), (target, memory.languages[1])):
-            if language is not None and base_language(language) != base_language(stored):
+        for language, stored_language in ((source, memory.languages[0]), (target, memory.languages[1])):
+            if language is not None and base_language(language) != base_language(stored_language):
                 languages = " to ".join(memory.languages)
                 raise NotStoredError(f"{NO_MEMORY} for these languages: {memory_id} is from {languages}")
         return memory
@@ -181,29 +181,29 @@ class MemoryStore:
 
     def confirm(self, stored_memory: StoredMemory, pairs: Sequence[Pair]) -> AddedCounts:
         """Add confirmed pairs to a memory, unless it is shared."""
-        _check_not_shared(stored)
-        return self.open(stored).confirm(pairs)
+        _check_not_shared(stored_memory)
+        return self.open(stored_memory).confirm(pairs)
 
     def delete(self, owner: str, memory_id: str) -> None:
         """Delete a memory, unless it is shared."""
-        stored = self.find(owner, memory_id)
-        _check_not_shared(stored)
+        stored_memory = self.find(owner, memory_id)
+        _check_not_shared(stored_memory)
         with self._lock:
-            for key in [key for key in self._open_memories if key[0] == stored.path]:
+            for key in [key for key in self._open_memories if key[0] == stored_memory.path]:
                 del self._open_memories[key]
             for suffix in ("", "-wal", "-shm"):
-                stored.path.with_name(stored.path.name + suffix).unlink(missing_ok=True)
+                stored_memory.path.with_name(stored_memory.path.name + suffix).unlink(missing_ok=True)
 
     def add_job(self, job: MemoryJob) -> MemoryJob:
         """Store a job, and delete jobs that have expired."""
         self._jobs_folder.mkdir(exist_ok=True)
-        stored = list(self._jobs_folder.glob("*.json"))
-        for path in stored:
-            old = _read_job(path)
-            if old is None or time.time() > old.created + DOWNLOAD_SECONDS:
+        job_files = list(self._jobs_folder.glob("*.json"))
+        for path in job_files:
+            old_job = _read_job(path)
+            if old_job is None or time.time() > old_job.created + DOWNLOAD_SECONDS:
                 path.unlink(missing_ok=True)
                 self._export_path(path.stem).unlink(missing_ok=True)
-        if len(stored) >= MAX_JOBS and len(list(self._jobs_folder.glob("*.json"))) >= MAX_JOBS:
+        if len(job_files) >= MAX_JOBS and len(list(self._jobs_folder.glob("*.json"))) >= MAX_JOBS:
             raise ApiError(
                 429, "too_many_jobs", f"the server already has {MAX_JOBS} jobs; try again in a few hours"
             )
@@ -238,43 +238,46 @@ class MemoryStore:
         self._write_job(job)
         upload = self._jobs_folder / f"{job.id}.tmx"
         upload.write_bytes(content)
-        stored = None
+        stored_memory = None
         try:
             languages = tmx_languages(content)
-            stored = self.create(job.owner, job.name, *languages)
+            stored_memory = self.create(job.owner, job.name, *languages)
             file = TranslationFile(upload, languages)
-            memory = Memory(stored.path)
-            added = memory.add(_with_origin(read_tmx(file), upload.name, job.name))
+            memory = Memory(stored_memory.path)
+            counts = memory.add(_with_origin(read_tmx(file), upload.name, job.name))
             memory.close()
-            job.skipped = file.skipped.total() + added.skipped.total()
-            job.memory, job.status = stored.id, "completed"
+            job.skipped = file.skipped.total() + counts.skipped.total()
+            job.memory, job.status = stored_memory.id, "completed"
         except UwagaError as error:
             job.status, job.error = "failed", str(error).replace(str(upload), job.name)
         except BaseException:
             job.status, job.error = "failed", "the server could not import the file"
             raise
         finally:
-            if job.status == "failed" and stored is not None:
-                self.delete(job.owner, stored.id)
+            if job.status == "failed" and stored_memory is not None:
+                self.delete(job.owner, stored_memory.id)
             upload.unlink(missing_ok=True)
             self._write_job(job)
 
     def export(self, owner: str, memory_id: str) -> tuple[MemoryJob, bool]:
         """Return an export job of a memory, and whether an existing export is reused."""
-        stored = self.find(owner, memory_id)
-        memory = self.open(stored)
-        count, change_time = len(memory), _change_time(stored.path)
+        stored_memory = self.find(owner, memory_id)
+        memory = self.open(stored_memory)
+        count, change_time = len(memory), _change_time(stored_memory.path)
         for path in self._jobs_folder.glob("*.json") if self._jobs_folder.is_dir() else ():
-            old = _read_job(path)
+            old_job = _read_job(path)
             if (
-                old is not None
-                and (old.owner, old.operation, old.memory, old.pairs) == (owner, "export", stored.id, count)
-                and old.created > change_time
-                and time.time() < old.expires - UPLOAD_SECONDS
-                and self._export_path(old.id).is_file()
+                old_job is not None
+                and (old_job.owner, old_job.operation, old_job.memory, old_job.pairs)
+                == (owner, "export", stored_memory.id, count)
+                and old_job.created > change_time
+                and time.time() < old_job.expires - UPLOAD_SECONDS
+                and self._export_path(old_job.id).is_file()
             ):
-                return old, True
-        job = MemoryJob(str(uuid.uuid4()), owner, "export", memory=stored.id, pairs=count, status="completed")
+                return old_job, True
+        job = MemoryJob(
+            str(uuid.uuid4()), owner, "export", memory=stored_memory.id, pairs=count, status="completed"
+        )
         self._jobs_folder.mkdir(exist_ok=True)
         with new_file(self._export_path(job.id)) as file:
             write_tmx(file, (pair for _, pair in memory.pairs()), memory.languages)
@@ -302,12 +305,12 @@ class MemoryStore:
             return self._folder
         return self._folder / CLIENTS_FOLDER / hashlib.sha256(owner.encode()).hexdigest()[:32]
 
-    def _stored_memory(self, path: Path, shared: bool) -> StoredMemory:
+    def _stored_memory(self, path: Path, is_shared: bool) -> StoredMemory:
         try:
             memory_id = str(uuid.UUID(path.stem))
         except ValueError:
             memory_id = str(uuid.uuid5(ID_NAMESPACE, path.name))
-        return StoredMemory(memory_id, path, shared)
+        return StoredMemory(memory_id, path, is_shared)
 
 
 def tmx_languages(content: bytes) -> tuple[str, str]:
@@ -342,8 +345,8 @@ def _with_origin(pairs: Iterable[Pair], upload_name: str, name: str) -> Iterator
         yield replace(pair, origin=name) if pair.origin in ("", upload_name) else pair
 
 
-def _check_not_shared(stored: StoredMemory) -> None:
-    if stored.shared:
+def _check_not_shared(stored_memory: StoredMemory) -> None:
+    if stored_memory.shared:
         raise ApiError(
             403, "shared", "the translation memory is shared by all clients; only the operator can change it"
         )

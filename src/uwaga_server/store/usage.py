@@ -67,7 +67,7 @@ class UsageStore:
         with self._lock:
             self._counts[owner] = self._counts.get(owner, Usage()).plus(characters, documents, limit)
 
-    def blocks(self, limit: int) -> bool:
+    def add_blocks(self, limit: int) -> bool:
         """Return whether :meth:`add` must run in a thread, since with this limit it waits for a database."""
         return False
 
