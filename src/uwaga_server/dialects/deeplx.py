@@ -89,14 +89,14 @@ def routes(context: ServerContext) -> Routes:
     async def translate_text(request: Request, method: str, token: str = "") -> Response:
         client = KEY.admit(context, request, token)
         body = parse_json(await read_body(request), DeepLXBody)
-        [translated] = (await _translate(context, request, client, [body.text], body)).texts
+        [translated_text] = (await _translate(context, request, client, [body.text], body)).texts
         return json_response(
             {
                 "code": 200,
                 "id": time.time_ns() // 1_000_000,
-                "data": translated.translation.text,
+                "data": translated_text.translation.text,
                 "alternatives": None,
-                "source_lang": deepl_code(translated.source),
+                "source_lang": deepl_code(translated_text.source),
                 "target_lang": body.target_lang,
                 "method": method,
             }

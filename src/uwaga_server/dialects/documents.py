@@ -137,10 +137,10 @@ async def wait_for_document(
     pause, deadline = MIN_PAUSE, time.monotonic() + seconds
     while True:
         status = await run_in_thread(store.status, owner, document_id, key)
-        remaining = deadline - time.monotonic()
-        if status.state in ENDED_STATES or remaining <= 0:
+        remaining_seconds = deadline - time.monotonic()
+        if status.state in ENDED_STATES or remaining_seconds <= 0:
             return status
-        await asyncio.sleep(min(pause, remaining))
+        await asyncio.sleep(min(pause, remaining_seconds))
         pause = min(MAX_PAUSE, 1.5 * pause)
 
 

@@ -56,7 +56,10 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
         owner = api.key_location.admit_owner(context, request)
         body = await api.read(request, api.create)
         glossary = await add_glossary(
-            context, owner, body.name, lambda: [api.dictionary(context, new) for new in body.dictionaries]
+            context,
+            owner,
+            body.name,
+            lambda: [api.dictionary(context, values) for values in body.dictionaries],
         )
         return json_response(api.response(glossary), 201)
 
@@ -77,7 +80,7 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
             summary = await run_in_thread(context.stores.glossaries.summary, owner, glossary_id)
             return json_response(api.response(summary))
         return await read_glossary(
-            context, owner, glossary_id, lambda stored: json_response(full_response(stored))
+            context, owner, glossary_id, lambda glossary: json_response(full_response(glossary))
         )
 
     @routes.add("PATCH", path, "Change a glossary", body=Body(api.change, api.kind, large=True))
@@ -88,9 +91,9 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
         if body.name is None and not body.dictionaries:
             raise ApiError(400, "invalid_request", "Parameter 'name' or 'dictionaries' is required.", "name")
 
-        def apply_changes(old: StoredGlossary) -> StoredGlossary:
+        def apply_changes(glossary: StoredGlossary) -> StoredGlossary:
             dictionaries = [api.dictionary(context, dictionary) for dictionary in body.dictionaries]
-            return old.with_changes(body.name, dictionaries, merge=api.merge)
+            return glossary.with_changes(body.name, dictionaries, merge=api.merge)
 
         glossary = await run_in_thread(context.stores.glossaries.change, owner, glossary_id, apply_changes)
         return json_response(api.response(glossary))

@@ -199,11 +199,11 @@ def routes(context: ServerContext) -> Routes:
         _, fields = await _admit_with_parameters(context, request, GoogleLanguages)
         if fields.target:
             context.service.language(fields.target, "target")
-        listed = [
+        language_list = [
             {"language": with_region(code), **({"name": language_name(code)} if fields.target else {})}
             for code in sorted(context.service.languages.codes)
         ]
-        return json_response({"data": {"languages": listed}})
+        return json_response({"data": {"languages": language_list}})
 
     return routes
 

@@ -48,9 +48,9 @@ def routes(context: ServerContext) -> Routes:
         body = parse_json(await read_body(request), ImmersiveBody)
         context.check_size(body.text_list, "text_list")
         texts = page_requests(body.text_list, body.source_lang, body.target_lang)
-        translated = await translate_page(context, request, client, texts, "text_list")
+        answer = await translate_page(context, request, client, texts, "text_list")
         return json_response(
-            {"translations": [{"detected_source_lang": source, "text": text} for text, source in translated]}
+            {"translations": [{"detected_source_lang": source, "text": text} for text, source in answer]}
         )
 
     return routes

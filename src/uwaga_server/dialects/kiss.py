@@ -61,11 +61,11 @@ def routes(context: ServerContext) -> Routes:
             texts = [body.text]
         context.check_size(texts)
         requests = page_requests(texts, body.source, body.target)
-        translated = await translate_page(context, request, client, requests)
+        answer = await translate_page(context, request, client, requests)
         if body.texts is None:
-            [(text, source)] = translated
+            [(text, source)] = answer
             return json_response({"text": text, "from": source, "to": body.target})
-        return json_response([{"text": text, "src": source} for text, source in translated])
+        return json_response([{"text": text, "src": source} for text, source in answer])
 
     return routes
 

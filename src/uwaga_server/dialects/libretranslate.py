@@ -313,9 +313,9 @@ def _add_text_routes(routes: Routes, context: ServerContext) -> None:
         client, fields = await admit_with_parameters(context, request)
         texts = _texts(require_parameter(fields, "q"))
         context.admit_texts(client, texts, "q")
-        detected = await context.service.detect("\n".join(texts))
+        detected_language = await context.service.detect("\n".join(texts))
         return json_response(
-            [_detection_response(language) for language in detected or [DetectedLanguage("en", 0.0)]]
+            [_detection_response(language) for language in detected_language or [DetectedLanguage("en", 0.0)]]
         )
 
     @routes.add("POST", "/suggest", "Suggest a better translation", body=Body(SuggestBody, "json or form"))
@@ -337,17 +337,17 @@ def _add_list_routes(routes: Routes, context: ServerContext) -> None:
         languages = context.service.languages
         sources = {language.code for language in languages.sources}
         target_only = [code for code in languages.codes if code not in sources]
-        listed = [
+        language_list = [
             *languages.sources,
             *(ServedLanguage(code, language_name(code), ()) for code in target_only),
         ]
-        return json_response(languages_response(listed, iso_code))
+        return json_response(languages_response(language_list, iso_code))
 
     @routes.add("GET", "/frontend/settings", "Get settings for a web page")
     async def frontend_settings(request: Request) -> Response:
         """Return the limits, document formats and default languages."""
         settings, pairs = context.settings, context.service.languages.sources
-        first, target = pairs[0], pairs[0].targets[0]
+        first_pair, target = pairs[0], pairs[0].targets[0]
         files = context.document_suffixes
         return json_response(
             {
@@ -359,7 +359,7 @@ def _add_list_routes(routes: Routes, context: ServerContext) -> None:
                 "filesTranslation": bool(files),
                 "supportedFilesFormat": list(files),
                 "language": {
-                    "source": {"code": iso_code(first.code), "name": first.name},
+                    "source": {"code": iso_code(first_pair.code), "name": first_pair.name},
                     "target": {"code": iso_code(target), "name": language_name(target)},
                 },
             }
@@ -435,8 +435,10 @@ def _response(
     texts = [translation.text for translation in answer.translations]
     content: dict[str, object] = {"translatedText": texts if is_list else texts[0]}
     if detects_source:
-        detected = [_detection_response(text.detected) for text in answer.texts if text.detected is not None]
-        content["detectedLanguage"] = detected if is_list else detected[0]
+        detections = [
+            _detection_response(text.detected) for text in answer.texts if text.detected is not None
+        ]
+        content["detectedLanguage"] = detections if is_list else detections[0]
     if alternatives:
         alternative_texts = [
             [
@@ -450,8 +452,8 @@ def _response(
     return content
 
 
-def _detection_response(detected: DetectedLanguage) -> dict[str, object]:
-    return {"confidence": round(100 * detected.confidence, 1), "language": iso_code(detected.code)}
+def _detection_response(language: DetectedLanguage) -> dict[str, object]:
+    return {"confidence": round(100 * language.confidence, 1), "language": iso_code(language.code)}
 
 
 def model_code(code: str) -> str:

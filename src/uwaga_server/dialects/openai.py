@@ -222,10 +222,10 @@ def routes(context: ServerContext) -> Routes:
 
 
 def _add_model_routes(routes: Routes, context: ServerContext) -> None:
-    languages, created = context.service.languages, int(time.time())
+    languages, creation_time = context.service.languages, int(time.time())
 
     def describe(name: str) -> dict[str, object]:
-        return {"id": name, "object": "model", "created": created, "owned_by": "uwaga"}
+        return {"id": name, "object": "model", "created": creation_time, "owned_by": "uwaga"}
 
     @routes.add("GET", "/models", "List the models", response_model=ModelsAnswer)
     async def models(request: Request) -> Response:
@@ -260,10 +260,10 @@ def _add_chat_route(routes: Routes, context: ServerContext) -> None:
             text, json_key = _text_request(body, system, message, pair)
             texts = [text]
             if body.stream and json_key is None:
-                truncated = asyncio.Event()
-                pieces = await _translation_pieces(context, client, text, truncated.set)
+                truncation_event = asyncio.Event()
+                pieces = await _translation_pieces(context, client, text, truncation_event.set)
                 get_usage = partial(_greedy_usage, context, client, text) if body.streams_usage else None
-                return stream_completion(request, body.model, pieces, truncated.is_set, get_usage)
+                return stream_completion(request, body.model, pieces, truncation_event.is_set, get_usage)
         else:
             context.check_size([segment.text for segment in segments.segments], "messages")
             texts = _segment_requests(segments, pair[0])
@@ -337,10 +337,10 @@ def _model_languages(languages: ServedLanguages, model: str) -> tuple[str | None
 def _message_texts(body: ChatBody) -> tuple[str, str]:
     """Return the text of all system messages and the text of the last user message."""
     system = [_message_text(message) for message in body.messages if message.role in ("system", "developer")]
-    user = [message for message in body.messages if message.role == "user"]
-    if not user:
+    user_messages = [message for message in body.messages if message.role == "user"]
+    if not user_messages:
         raise ApiError(400, "no_message", "messages must include one with the role 'user'", "messages")
-    return "\n\n".join(system), _message_text(user[-1])
+    return "\n\n".join(system), _message_text(user_messages[-1])
 
 
 def _message_text(message: ChatMessage) -> str:

@@ -286,8 +286,8 @@ def _word_segments(text: str, words: Iterable[Span]) -> list[str]:
 
 def _link_table(links: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
     table: dict[str, list[int]] = {}
-    for first, second in sorted(links):
-        table.setdefault(str(first), []).append(second)
+    for source_word, target_word in sorted(links):
+        table.setdefault(str(source_word), []).append(target_word)
     return table
 
 

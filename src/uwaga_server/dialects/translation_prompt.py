@@ -136,9 +136,9 @@ def read_prompt(message: str, system: str = "") -> Prompt | None:
 
 
 def _read_instruction_prompt(message: str) -> Prompt | None:
-    beginning, start = message[:MAX_PROMPT_LENGTH], 0
-    for end in (*(blank.start() for blank in BLANK_LINE.finditer(beginning)), len(beginning)):
-        instruction = _instruction_line(beginning, start, end)
+    prompt_start, start = message[:MAX_PROMPT_LENGTH], 0
+    for end in (*(blank.start() for blank in BLANK_LINE.finditer(prompt_start)), len(prompt_start)):
+        instruction = _instruction_line(prompt_start, start, end)
         if instruction is not None:
             languages, line_start, text_start = instruction
             line_end = message.find("\n", line_start)
@@ -151,26 +151,26 @@ def _read_instruction_prompt(message: str) -> Prompt | None:
     return None
 
 
-def _instruction_line(beginning: str, start: int, end: int) -> tuple[RequestedLanguages, int, int] | None:
+def _instruction_line(prompt_start: str, start: int, end: int) -> tuple[RequestedLanguages, int, int] | None:
     """Return the languages of an instruction, the start of its line, and the position after its colon.
 
     The instruction is the first line of the paragraph that names a language and has a colon after it. If no
     line has a colon, it is the first line that names a language, and the position is 0.
     """
-    first: tuple[RequestedLanguages, int, int] | None = None
-    for line in LINE_PATTERN.finditer(beginning, start, end):
+    first_instruction: tuple[RequestedLanguages, int, int] | None = None
+    for line in LINE_PATTERN.finditer(prompt_start, start, end):
         languages = requested_languages(line[0])
         if languages is not None:
-            colons = COLON_PATTERN.finditer(beginning, line.start() + languages.end, line.end())
+            colons = COLON_PATTERN.finditer(prompt_start, line.start() + languages.end, line.end())
             colon = next((match.end() for match in colons if match[1]), 0)
             if colon:
                 return languages, line.start(), colon
-            first = first or (languages, line.start(), 0)
-    return first
+            first_instruction = first_instruction or (languages, line.start(), 0)
+    return first_instruction
 
 
 def _locate_text(
-    before: str, instruction: str, body: str, languages: RequestedLanguages, line: str
+    text_before: str, instruction: str, body: str, languages: RequestedLanguages, line: str
 ) -> Prompt | None:
     """Return the prompt with the text that follows an instruction, is quoted in its line, or precedes it."""
     json_key = _json_key(instruction)
@@ -182,7 +182,7 @@ def _locate_text(
         if quoted is not None:
             text = next(filter(None, quoted.groups()))
         elif BACK_REFERENCE.search(line):
-            text = _remove_delimiters(before.strip())
+            text = _remove_delimiters(text_before.strip())
     return Prompt(text, languages.source, languages.target, json_key) if text else None
 
 
@@ -195,8 +195,8 @@ def _remove_labels(text: str, languages: RequestedLanguages, has_label: bool = F
         has_label: whether to remove a label before the text even if there is no label after it.
     """
     start = text.rfind("\n") + 1
-    last = LABEL_PATTERN.fullmatch(text, start)
-    has_answer_label = last is not None and _is_label(last[1], languages.target)
+    last_label = LABEL_PATTERN.fullmatch(text, start)
+    has_answer_label = last_label is not None and _is_label(last_label[1], languages.target)
     if has_answer_label:
         text = text[:start].rstrip()
     for arrow in ARROWS:
@@ -204,9 +204,13 @@ def _remove_labels(text: str, languages: RequestedLanguages, has_label: bool = F
             text = text.removesuffix(arrow).rstrip()
             is_quoted = len(text) > 1 and text[0] in QUOTATION_MARKS and text[-1] in QUOTATION_MARKS
             return text[1:-1] if is_quoted else text
-    first = LABEL_PATTERN.match(text)
-    if first is not None and (has_answer_label or has_label) and _is_label(first[1], languages.source):
-        return text[first.end() :].strip()
+    first_label = LABEL_PATTERN.match(text)
+    if (
+        first_label is not None
+        and (has_answer_label or has_label)
+        and _is_label(first_label[1], languages.source)
+    ):
+        return text[first_label.end() :].strip()
     return text
 
 
@@ -259,8 +263,8 @@ def requested_languages(prompt: str) -> RequestedLanguages | None:
         after_source = source is not None and 0 <= match.start() - source[1] <= 1
         target = _language_at(prompt, match.end(), after_source)
         if target is not None:
-            before = source[0] if source is not None else _language_before(prompt, match.start())
-            return RequestedLanguages(before, *target)
+            source_language = source[0] if source is not None else _language_before(prompt, match.start())
+            return RequestedLanguages(source_language, *target)
     return None
 
 
@@ -307,14 +311,14 @@ def _language_before(prompt: str, end: int) -> str | None:
 
     Examples are ``English to German``, ``English (en) to German`` and ``the English text into German``.
     """
-    before = (
+    words_before = (
         prompt[max(0, end - SOURCE_DISTANCE) : end].rstrip(" -").removesuffix(" text").removesuffix(" source")
     )
-    if chinese := CHINESE_NAME.findall(before):
+    if chinese := CHINESE_NAME.findall(words_before):
         return CHINESE_CODES[chinese[-1]]
-    words = WORD_PATTERN.findall(before)[-MAX_NAME_WORDS:]
-    for first in range(len(words)):
-        code = language_code(" ".join(words[first:]))
+    words = WORD_PATTERN.findall(words_before)[-MAX_NAME_WORDS:]
+    for start in range(len(words)):
+        code = language_code(" ".join(words[start:]))
         if code is not None:
             return code
     return words[-1][1:-1] if words and words[-1].startswith("(") and _is_code(words[-1][1:-1]) else None

@@ -141,14 +141,14 @@ def _add_list_routes(routes: Routes, context: ServerContext) -> None:
         """List each model with its language codes, and whether it is loaded and available."""
         BEARER_KEY.admit(context, request)
         pool = context.service.pool
-        loaded, failed = pool.loaded_names(), pool.failures()
+        loaded_names, failures = pool.loaded_names(), pool.failures()
         listed_models = [
             {
                 "name": model.name,
                 "sources": list(model.sources),
                 "targets": list(model.targets),
-                "loaded": model.name in loaded,
-                "available": not model.problem and model.name not in failed,
+                "loaded": model.name in loaded_names,
+                "available": not model.problem and model.name not in failures,
             }
             for model in context.service.served
         ]
@@ -159,27 +159,29 @@ async def _events(
     context: ServerContext, request: TextRequest, body: TranslateBody, caller: Caller
 ) -> AsyncGenerator[tuple[str, object], None]:
     """Yield the events of a stream: the pieces of a translation, then the requested results."""
-    [detected] = await context.service.sources([request])
-    resolved = request if detected is None else replace(request, source=detected.code)
+    [detected_language] = await context.service.sources([request])
+    resolved_request = (
+        request if detected_language is None else replace(request, source=detected_language.code)
+    )
     pieces = []
-    async for piece in context.service.stream(resolved, **caller):
+    async for piece in context.service.stream(resolved_request, **caller):
         pieces.append(piece)
         yield "piece", {"text": piece}
     if body.tokens or body.scores or body.alignment or body.attention:
         answer = await context.service.translate(
-            [replace(resolved, search={**_search_overrides(body), "beam": 1})], **caller
+            [replace(resolved_request, search={**_search_overrides(body), "beam": 1})], **caller
         )
         [result] = translations_response(answer, body)
     else:
         result = {"text": "".join(pieces)}
-    if detected is not None and request.source in (None, AUTO):
-        result["detected_source"] = _detection_response(detected)
+    if detected_language is not None and request.source in (None, AUTO):
+        result["detected_source"] = _detection_response(detected_language)
     yield "done", result
 
 
 def _event_stream(request: Request, events: AsyncGenerator[tuple[str, object], None]) -> EventStream:
-    number = request_id(request)
-    return EventStream(request, events, lambda error: error_response(error, number))
+    identifier = request_id(request)
+    return EventStream(request, events, lambda error: error_response(error, identifier))
 
 
 async def _progress_events(
@@ -248,8 +250,8 @@ def check_drafts(context: ServerContext, body: TranslateBody, texts: Sequence[st
         message = f"{characters} characters of drafts in one request; send at most {max_characters}"
         raise ApiError(413, "text_too_large", message, "draft")
     search = body.search_options() if any(drafts) else {}
-    for name, neutral in (("nbest", 1), ("sample", False), ("mbr", 0), ("beam", 1)):
-        if search.get(name, neutral) not in (neutral, None):
+    for name, neutral_value in (("nbest", 1), ("sample", False), ("mbr", 0), ("beam", 1)):
+        if search.get(name, neutral_value) not in (neutral_value, None):
             raise ApiError(400, "wrong_draft", f"a draft requires greedy search; omit {name} or draft", name)
 
 
@@ -282,7 +284,7 @@ def build_text_requests(
         texts: the texts.
         terms: the terms of the stored glossary that the body names; None if it names none.
     """
-    common = TextRequest(
+    shared_request = TextRequest(
         "",
         target=body.target,
         source=body.source,
@@ -300,7 +302,7 @@ def build_text_requests(
     contexts = text_contexts(body.context, len(texts))
     names = ["the text"] if len(texts) == 1 else [f"text {number}" for number in range(1, len(texts) + 1)]
     return [
-        replace(common, text=text, prefix=prefix, draft=draft, name=name, context=context)
+        replace(shared_request, text=text, prefix=prefix, draft=draft, name=name, context=context)
         for text, prefix, draft, name, context in zip(texts, prefixes, drafts, names, contexts, strict=True)
     ]
 
@@ -339,15 +341,15 @@ def translations_response(answer: TextAnswer, body: TranslateBody) -> list[dict[
 
 
 def translation_response(
-    translation: Translation, body: TranslateBody, detected: DetectedLanguage | None
+    translation: Translation, body: TranslateBody, detected_language: DetectedLanguage | None
 ) -> dict[str, object]:
     """Return a translation as JSON: its text and the requested results."""
     content: dict[str, object] = {
         "text": translation.text,
         "score": translation.score if translation.token_scores else None,
     }
-    if detected is not None:
-        content["detected_source"] = _detection_response(detected)
+    if detected_language is not None:
+        content["detected_source"] = _detection_response(detected_language)
     if translation.error is not None:
         problem = api_error(translation.error)
         content["error"] = {"code": problem.code, "message": problem.message}
@@ -386,8 +388,8 @@ _OPTIONAL_PARTS = (
 """Optional results of a translation, each with the field of the body that requests it."""
 
 
-def _detection_response(detected: DetectedLanguage) -> dict[str, object]:
-    return {"code": detected.code, "confidence": round(detected.confidence, 4)}
+def _detection_response(language: DetectedLanguage) -> dict[str, object]:
+    return {"code": language.code, "confidence": round(language.confidence, 4)}
 
 
 def error_response(problem: ApiError, request_id: str) -> dict[str, object]:

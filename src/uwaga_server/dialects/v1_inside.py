@@ -261,7 +261,7 @@ def _inside_response(
 ) -> dict[str, object]:
     """Trace a translation and return the response as JSON."""
     model = native_transformer(translator)
-    traced = trace(
+    translation_trace = trace(
         translator,
         body.text,
         body.forced,
@@ -273,9 +273,15 @@ def _inside_response(
     assert isinstance(settings, TransformerSettings)
     sizes = Sizes.from_settings(settings)
     answer: dict[str, object] = {
-        "source": {"text": body.text, "tokens": list(traced.source), "pieces": list(traced.source_pieces)},
-        "candidates": [_translation_response(translation, body) for translation in traced.translations],
-        "vocabulary": _target_pieces(traced, translator, model.symbols.end),
+        "source": {
+            "text": body.text,
+            "tokens": list(translation_trace.source),
+            "pieces": list(translation_trace.source_pieces),
+        },
+        "candidates": [
+            _translation_response(translation, body) for translation in translation_trace.translations
+        ],
+        "vocabulary": _target_pieces(translation_trace, translator, model.symbols.end),
         "model": {
             "name": name,
             "source_language": source,
@@ -288,11 +294,12 @@ def _inside_response(
             "end": model.symbols.end,
         },
     }
-    if traced.tree is not None:
-        answer["tree"] = _array_response(traced.tree)
+    if translation_trace.tree is not None:
+        answer["tree"] = _array_response(translation_trace.tree)
     if body.steps:
         answer["steps"] = [
-            [{"token": token, "log_prob": log_prob} for token, log_prob in step] for step in traced.steps
+            [{"token": token, "log_prob": log_prob} for token, log_prob in step]
+            for step in translation_trace.steps
         ]
     return answer
 
@@ -316,15 +323,15 @@ def _translation_response(translation: TracedTranslation, body: InsideFields) ->
     return content
 
 
-def _target_pieces(traced: Trace, translator: Translator, end: int) -> dict[str, str]:
+def _target_pieces(translation_trace: Trace, translator: Translator, end: int) -> dict[str, str]:
     """Return the pieces of all target tokens that a response contains, by token id."""
-    tokens = {end, *(token for step in traced.steps for token, _ in step)}
-    for translation in traced.translations:
+    tokens = {end, *(token for step in translation_trace.steps for token, _ in step)}
+    for translation in translation_trace.translations:
         tokens.update(translation.tokens)
-    if traced.tree is not None:
-        tokens.update(map(int, np.unique(traced.tree[:, 1])))
-    ordered = sorted(tokens)
-    return dict(zip(map(str, ordered), translator.target.pieces(ordered), strict=True))
+    if translation_trace.tree is not None:
+        tokens.update(map(int, np.unique(translation_trace.tree[:, 1])))
+    sorted_tokens = sorted(tokens)
+    return dict(zip(map(str, sorted_tokens), translator.target.pieces(sorted_tokens), strict=True))
 
 
 def _array_response(values: Floats) -> dict[str, object]:

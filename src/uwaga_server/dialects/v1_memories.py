@@ -185,8 +185,8 @@ def memory_routes(context: ServerContext) -> Routes:
         owner = BEARER_KEY.admit_owner(context, request)
         body = await read_json(request, PairsBody)
         pairs = [Pair(**pair.model_dump()) for pair in body.pairs]
-        added = await run_in_thread(lambda: store.confirm(store.find(owner, memory_id), pairs))
-        return json_response({"new": added.new, "known": added.known, "skipped": dict(added.skipped)})
+        counts = await run_in_thread(lambda: store.confirm(store.find(owner, memory_id), pairs))
+        return json_response({"new": counts.new, "known": counts.known, "skipped": dict(counts.skipped)})
 
     @routes.add(
         "POST", "/{memory_id}/look-up", "Look up the pieces of a translation",
@@ -248,15 +248,15 @@ def look_up_response(translator: Translator, memory: Memory, body: LookUpBody) -
     }
 
 
-def memory_response(store: MemoryStore, stored: StoredMemory) -> dict[str, object]:
+def memory_response(store: MemoryStore, stored_memory: StoredMemory) -> dict[str, object]:
     """Return the description of a memory as JSON."""
-    memory = store.open(stored)
+    memory = store.open(stored_memory)
     source, target = memory.languages
     return {
-        "id": stored.id,
+        "id": stored_memory.id,
         "name": memory.name,
         "source": source,
         "target": target,
         "pairs": len(memory),
-        "shared": stored.shared,
+        "shared": stored_memory.shared,
     }

@@ -86,8 +86,8 @@ def glossary_routes(context: ServerContext) -> Routes:
 def glossary_response(glossary: GlossarySummary) -> dict[str, object]:
     """Return a glossary as JSON, without its entries."""
     dictionaries = [_summary_response(dictionary) for dictionary in glossary.dictionaries]
-    created = glossary.created.isoformat(timespec="milliseconds")
-    return {"id": glossary.id, "name": glossary.name, "created": created, "dictionaries": dictionaries}
+    creation_time = glossary.created.isoformat(timespec="milliseconds")
+    return {"id": glossary.id, "name": glossary.name, "created": creation_time, "dictionaries": dictionaries}
 
 
 def _summary_response(dictionary: DictionarySummary) -> dict[str, object]:

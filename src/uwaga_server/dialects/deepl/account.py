@@ -151,24 +151,24 @@ def add_account_routes(routes: Routes, context: ServerContext) -> None:
     async def usage(request: Request) -> Response:
         """Return the number of characters and documents used so far, and the character limit."""
         client = DEEPL_KEY.admit(context, request)
-        used = await run_in_thread(context.stores.usage.read, context.owner(client))
+        usage = await run_in_thread(context.stores.usage.read, context.owner(client))
         limit = client.characters or UNLIMITED_COUNT
-        start_time = datetime.fromtimestamp(used.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        start_time = datetime.fromtimestamp(usage.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         product = {"product_type": "translate", "billing_unit": "characters"}
         counts = dict.fromkeys(
             ("api_key_unit_count", "account_unit_count", "api_key_character_count", "character_count"),
-            used.characters,
+            usage.characters,
         )
         content: dict[str, object] = {
-            "character_count": used.characters,
+            "character_count": usage.characters,
             "character_limit": limit,
-            "api_key_character_count": used.characters,
+            "api_key_character_count": usage.characters,
             "api_key_character_limit": limit,
-            "document_count": used.documents,
+            "document_count": usage.documents,
             "document_limit": UNLIMITED_COUNT,
             "products": [{**product, **counts}],
         }
-        return json_response(content | ({"start_time": start_time} if used.since else {}))
+        return json_response(content | ({"start_time": start_time} if usage.since else {}))
 
 
 def resource_languages(service: Service, resource: str) -> list[dict[str, object]]:

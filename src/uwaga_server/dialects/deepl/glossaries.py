@@ -126,10 +126,10 @@ def _add_version_2_routes(routes: Routes, context: ServerContext) -> None:
         store = context.stores.glossaries
 
         def response() -> Response:
-            listed = [
+            listed_glossaries = [
                 _pair_response(glossary) for glossary in store.all(owner) if len(glossary.dictionaries) == 1
             ]
-            return json_response({"glossaries": listed})
+            return json_response({"glossaries": listed_glossaries})
 
         return await run_in_thread(response)
 
@@ -153,10 +153,10 @@ def _add_version_2_routes(routes: Routes, context: ServerContext) -> None:
     async def entries(request: Request, glossary_id: str) -> Response:
         """Return the entries of a glossary as tab-separated values, one per line."""
         owner = DEEPL_KEY.admit_owner(context, request)
-        accepted = [
+        new_dictionaries = [
             part.partition(";")[0].strip() for part in request.headers.get("accept", "*/*").split(",")
         ]
-        if not {TSV, "text/*", "*/*"} & set(accepted):
+        if not {TSV, "text/*", "*/*"} & set(new_dictionaries):
             raise ApiError(
                 415, "unsupported_media_type", "No supported media type specified in Accept header"
             )
@@ -203,7 +203,7 @@ def _add_dictionary_routes(routes: Routes, context: ServerContext) -> None:
             context.stores.glossaries.change,
             owner,
             glossary_id,
-            lambda old: old.with_dictionary(_dictionary(context, fields)),
+            lambda glossary: glossary.with_dictionary(_dictionary(context, fields)),
         )
         return json_response(_dictionary_response(glossary.dictionaries[-1]))
 
@@ -222,7 +222,7 @@ def _add_dictionary_routes(routes: Routes, context: ServerContext) -> None:
             context.stores.glossaries.change,
             owner,
             glossary_id,
-            lambda old: old.without_dictionary(fields.source_lang, fields.target_lang),
+            lambda glossary: glossary.without_dictionary(fields.source_lang, fields.target_lang),
         )
         return Response(status_code=NO_CONTENT)
 
@@ -230,7 +230,9 @@ def _add_dictionary_routes(routes: Routes, context: ServerContext) -> None:
 def _dictionary(context: ServerContext, fields: DictionaryParameters) -> Dictionary:
     """Return the dictionary that the parameters of a request describe."""
     pair = base_language(fields.source_lang), base_language(fields.target_lang)
-    if pair not in {tuple(map(base_language, served)) for served in glossary_pairs(context.service)}:
+    if pair not in {
+        tuple(map(base_language, served_pair)) for served_pair in glossary_pairs(context.service)
+    }:
         message = "Unsupported glossary source and target language pair"
         raise ApiError(400, "unsupported_languages", message, "target_lang")
     try:
@@ -248,8 +250,8 @@ def _check_one_pair(glossary: GlossarySummary) -> GlossarySummary:
 
 
 def _creation_time(glossary: GlossarySummary) -> str:
-    created = glossary.created
-    return created.strftime("%Y-%m-%dT%H:%M:%S.") + f"{created.microsecond // 1000:03}Z"
+    creation_time = glossary.created
+    return creation_time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{creation_time.microsecond // 1000:03}Z"
 
 
 def _dictionary_response(dictionary: DictionarySummary) -> dict[str, object]:

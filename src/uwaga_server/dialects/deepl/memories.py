@@ -151,32 +151,30 @@ def _add_job_routes(routes: Routes, context: ServerContext) -> None:
     async def job(request: Request, job_id: str) -> Response:
         """Return the state of a job, with the download URL of an export or the id of an imported memory."""
         owner = DEEPL_KEY.admit_owner(context, request)
-        stored = await run_in_thread(context.stores.memories.job, job_id, owner)
-        return json_response(_job_response(stored, _file_url(context, request, stored)))
+        job = await run_in_thread(context.stores.memories.job, job_id, owner)
+        return json_response(_job_response(job, _file_url(context, request, job)))
 
     @undocumented.add("PUT", FILE_PATH, body=Body(raw=True))
     async def upload(request: Request, job_id: str) -> Response:
         """Receive the file of an import; the request is authorised by the token in its URL."""
         fields, store = await _read_token(request), context.stores.memories
-        stored = await run_in_thread(lambda: store.job(job_id, token=fields.token))
-        if stored.operation != "import" or stored.status != "awaiting_input":
-            raise ApiError(
-                409, "not_awaited", f"the job does not accept a file: its status is {stored.status}"
-            )
+        job = await run_in_thread(lambda: store.job(job_id, token=fields.token))
+        if job.operation != "import" or job.status != "awaiting_input":
+            raise ApiError(409, "not_awaited", f"the job does not accept a file: its status is {job.status}")
         content = await read_body(request)
-        if len(content) != stored.content_length:
-            message = f"the file has {len(content)} bytes, but content_length was {stored.content_length}"
+        if len(content) != job.content_length:
+            message = f"the file has {len(content)} bytes, but content_length was {job.content_length}"
             raise ApiError(400, "wrong_length", message)
-        await run_in_thread(store.run_import, stored, content)
+        await run_in_thread(store.run_import, job, content)
         return Response(status_code=200)
 
     @undocumented.add("GET", FILE_PATH)
     async def download(request: Request, job_id: str) -> Response:
         """Return the file of an export; the request is authorised by the token in its URL."""
         fields, store = await _read_token(request), context.stores.memories
-        stored = await run_in_thread(lambda: store.job(job_id, token=fields.token))
-        path = await run_in_thread(store.export_file, stored)
-        return await run_in_thread(file_response, path, f"{stored.memory}.tmx")
+        job = await run_in_thread(lambda: store.job(job_id, token=fields.token))
+        path = await run_in_thread(store.export_file, job)
+        return await run_in_thread(file_response, path, f"{job.memory}.tmx")
 
     routes.routes += undocumented.routes
 
@@ -198,8 +196,8 @@ def _segment_page(memory: Memory, fields: SegmentParameters) -> dict[str, object
             return True
         return text in pair.source or text in pair.target
 
-    matching = ((id_, pair) for id_, pair in memory.pairs(text) if id_ > after_id and contains(pair))
-    page = list(islice(matching, fields.page_size + 1))
+    matching_pairs = ((id_, pair) for id_, pair in memory.pairs(text) if id_ > after_id and contains(pair))
+    page = list(islice(matching_pairs, fields.page_size + 1))
     content: dict[str, object] = {
         "segments": [_segment_response(memory, *row) for row in page[: fields.page_size]],
         "segment_count": len(memory),
@@ -228,11 +226,11 @@ def _segment_response(memory: Memory, id_: int, pair: Pair) -> dict[str, object]
     return {"source_segment_id": str(id_), "source_text": pair.source, "targets": [target]}
 
 
-def _memory_response(store: MemoryStore, stored: StoredMemory) -> dict[str, object]:
-    memory, file_status = store.open(stored), stored.path.stat()
+def _memory_response(store: MemoryStore, stored_memory: StoredMemory) -> dict[str, object]:
+    memory, file_status = store.open(stored_memory), stored_memory.path.stat()
     source, target = (code.lower() for code in memory.languages)
     return {
-        "translation_memory_id": stored.id,
+        "translation_memory_id": stored_memory.id,
         "name": memory.name,
         "source_language": source,
         "target_languages": [target],

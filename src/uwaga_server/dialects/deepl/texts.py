@@ -132,8 +132,8 @@ def add_translate_route(routes: Routes, context: ServerContext) -> None:
             )
             answer.raise_first()
         translations = [
-            _translation_response(fields, text, translated)
-            for text, translated in zip(fields.text, answer.texts, strict=True)
+            _translation_response(fields, text, translated_text)
+            for text, translated_text in zip(fields.text, answer.texts, strict=True)
         ]
         return json_response({"translations": translations})
 
@@ -170,7 +170,7 @@ def _build_requests(fields: TranslateParameters, glossary: Glossary | None) -> l
     split: Split = "auto"
     if fields.split_sentences is not None:
         split = "never" if fields.split_sentences == "0" else "sentences"
-    common = TextRequest(
+    shared_request = TextRequest(
         "",
         target=fields.target_lang,
         source=fields.source_lang,
@@ -182,8 +182,8 @@ def _build_requests(fields: TranslateParameters, glossary: Glossary | None) -> l
     )
     texts = fields.text if breaks_at_newlines or tags else [join_lines(text) for text in fields.text]
     return [
-        replace(common, text=text, name=f"text {number}", format=tags or text_format(text))
-        for number, text in enumerate(texts, start=1)
+        replace(shared_request, text=text, name=f"text {text_number}", format=tags or text_format(text))
+        for text_number, text in enumerate(texts, start=1)
     ]
 
 
@@ -238,21 +238,23 @@ async def _detect_sources(
         return list(requests)
     resolved_requests = []
     for request in requests:
-        detected = await context.service.detect(f"{fields.context}\n{request.text}")
-        resolved_requests.append(replace(request, source=detected[0].code if detected else None))
+        detected_language = await context.service.detect(f"{fields.context}\n{request.text}")
+        resolved_requests.append(
+            replace(request, source=detected_language[0].code if detected_language else None)
+        )
     return resolved_requests
 
 
 def _translation_response(
-    fields: TranslateParameters, text: str, translated: TranslatedText
+    fields: TranslateParameters, text: str, translated_text: TranslatedText
 ) -> dict[str, object]:
     """Return a translation as a JSON object in DeepL's format."""
-    translation = translated.translation.text
+    translation = translated_text.translation.text
     if fields.preserve_formatting and fields.tag_handling is None:
         source = text if fields.split_sentences in (None, "1") else join_lines(text)
         translation = restore_formatting(source, translation)
     content: dict[str, object] = {
-        "detected_source_language": deepl_code(translated.source),
+        "detected_source_language": deepl_code(translated_text.source),
         "text": translation,
     }
     if fields.show_billed_characters:
