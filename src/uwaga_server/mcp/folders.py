@@ -67,8 +67,8 @@ class Folders:
             overwrite: whether an existing file may be replaced.
             sibling: a file whose root folder is tried first for a relative path.
         """
-        preferred = [] if sibling is None else [self.folder_of(sibling)]
-        path = self._resolve_all(name, [*preferred, *self.roots])[0]
+        preferred_folders = [] if sibling is None else [self.folder_of(sibling)]
+        path = self._resolve_all(name, [*preferred_folders, *self.roots])[0]
         try:
             exists, is_file, has_folder = path.exists(), path.is_file(), path.parent.is_dir()
         except OSError as error:

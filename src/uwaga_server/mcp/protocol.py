@@ -103,17 +103,17 @@ async def _progress_reporter(context: Context) -> AsyncIterator[Callable[[int, i
     reports = ThreadQueue[tuple[int, int]]()
 
     async def send() -> None:
-        async for completed, total in reports:
+        async for completed_count, total in reports:
             await context.session.send_progress_notification(
                 token,
-                completed,
+                completed_count,
                 total,
-                f"{completed} of {total} texts",
+                f"{completed_count} of {total} texts",
                 related_request_id=str(context.request_id),
             )
 
-    def report(completed: int, total: int) -> None:
-        reports.put((completed, total))
+    def report(completed_count: int, total: int) -> None:
+        reports.put((completed_count, total))
 
     send_task = asyncio.ensure_future(send())
     try:

@@ -40,7 +40,7 @@ def run_stdio(settings: ServerSettings, folders: Folders) -> None:
     stdin, stdout = _open_streams()
     stop_signal = None
     try:
-        stop_signal = asyncio.run(_until_signal(_serve(context, folders, stdin, stdout)))
+        stop_signal = asyncio.run(_run_until_signal(_serve(context, folders, stdin, stdout)))
     except* BrokenPipeError:
         pass  # the client has exited
     if stop_signal is not None:
@@ -59,31 +59,33 @@ def _open_streams() -> tuple[IO[str], IO[str]]:
     return stdin, stdout
 
 
-async def _until_signal(serving: Coroutine[Any, Any, None]) -> int | None:
+async def _run_until_signal(serving: Coroutine[Any, Any, None]) -> int | None:
     """Await ``serving``, or cancel it on SIGINT or SIGTERM and return the number of the signal.
 
     An exception raised by a signal handler would become part of a task group's exception group, as do the
     exceptions of tasks whose counterparts were cancelled. A second signal has its previous effect.
     """
     loop = asyncio.get_running_loop()
-    received: asyncio.Future[int] = loop.create_future()
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    received_signal: asyncio.Future[int] = loop.create_future()
+    handlers = {
+        signal_number: signal.getsignal(signal_number) for signal_number in (signal.SIGINT, signal.SIGTERM)
+    }
 
-    def stop(number: int, frame: FrameType | None) -> None:
+    def stop(signal_number: int, frame: FrameType | None) -> None:
         for handled, handler in handlers.items():
             signal.signal(handled, handler)
-        loop.call_soon_threadsafe(received.set_result, number)
+        loop.call_soon_threadsafe(received_signal.set_result, signal_number)
 
-    for number in handlers:
-        signal.signal(number, stop)
+    for signal_number in handlers:
+        signal.signal(signal_number, stop)
     task: asyncio.Future[Any] = loop.create_task(serving)
-    await asyncio.wait((task, received), return_when=asyncio.FIRST_COMPLETED)
-    if not received.done():
+    await asyncio.wait((task, received_signal), return_when=asyncio.FIRST_COMPLETED)
+    if not received_signal.done():
         task.result()
         return None
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    return received.result()
+    return received_signal.result()
 
 
 async def _serve(context: ServerContext, folders: Folders, stdin: IO[str], stdout: IO[str]) -> None:

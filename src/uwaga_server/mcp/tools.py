@@ -80,8 +80,8 @@ class Call:
         """
 
         def read() -> Glossary:
-            stored = () if name is None else self.read_glossary(name, languages).terms
-            return Glossary([*stored, *Glossary.from_argument(terms or {}).terms])
+            stored_terms = () if name is None else self.read_glossary(name, languages).terms
+            return Glossary([*stored_terms, *Glossary.from_argument(terms or {}).terms])
 
         return None if name is None and not terms else await run_in_thread(read)
 
@@ -121,7 +121,7 @@ async def translate(call: Call, arguments: schema.TranslateArguments) -> schema.
     texts = [arguments.text] if isinstance(arguments.text, str) else arguments.text
     characters = call.context.admit_texts(call.client, texts)
     service = call.service(arguments.model)
-    common = Request(
+    shared_request = Request(
         "",
         source=arguments.source,
         target=arguments.target,
@@ -135,7 +135,12 @@ async def translate(call: Call, arguments: schema.TranslateArguments) -> schema.
     )
     contexts = text_contexts(arguments.context, len(texts))
     requests = [
-        replace(common, text=text, name="the text" if len(texts) == 1 else f"text {number}", context=context)
+        replace(
+            shared_request,
+            text=text,
+            name="the text" if len(texts) == 1 else f"text {number}",
+            context=context,
+        )
         for number, (text, context) in enumerate(zip(texts, contexts, strict=True), start=1)
     ]
     async with call.context.charge_or_refund(call.client, characters):
@@ -176,11 +181,11 @@ async def translate_file(call: Call, arguments: schema.FileArguments) -> schema.
         return job_texts(document_job(document, output, options))
 
     if arguments.source in (None, AUTO):
-        detected = await service.detect(await run_in_thread(lambda: detection_sample(texts())))
-        if not detected:
+        detected_language = await service.detect(await run_in_thread(lambda: detection_sample(texts())))
+        if not detected_language:
             message = "the language of the document cannot be detected; state the source language"
             raise ApiError(400, "unknown_language", message, "source")
-        source = detected[0].code
+        source = detected_language[0].code
     else:
         source = service.language(arguments.source or "", "source")
     route = service.route(source, target)
@@ -245,19 +250,19 @@ async def languages(call: Call, arguments: schema.LanguagesArguments) -> schema.
     service = call.context.service
     source = None if arguments.source is None else service.language(arguments.source, "source")
     target = None if arguments.target is None else service.language(arguments.target, "target")
-    listed = [
+    listed_models = [
         language
         for language in service.languages.sources
         if source in (None, language.code) and (target is None or target in language.targets)
     ]
-    count = sum(len(language.targets) for language in listed)
+    count = sum(len(language.targets) for language in listed_models)
     is_summary = count > MAX_LISTED_PAIRS and source is None
     return schema.LanguagesResult(
         languages=[
             schema.SourceLanguage(
                 code=language.code, name=language.name, targets=None if is_summary else list(language.targets)
             )
-            for language in listed
+            for language in listed_models
         ],
         models=[
             schema.ModelLanguages(name=model.name, sources=list(model.sources), targets=list(model.targets))
@@ -283,11 +288,11 @@ def _run_glossary(call: Call, arguments: schema.GlossaryArguments) -> schema.Glo
         return schema.GlossaryResult(glossaries=glossaries)
     if arguments.terms is not None:
         path = _write_glossary(call, arguments.name, arguments.terms, arguments.overwrite)
-        created = schema.GlossaryTerms(name=folders.name_of(path), count=len(Glossary.read(path)))
-        return schema.GlossaryResult(glossaries=[created])
-    stored = call.read_glossary(arguments.name, (arguments.source, arguments.target))
-    terms = {term.source: list(term.targets) for term in stored.terms[:MAX_LISTED_TERMS]}
-    shown_glossary = schema.GlossaryTerms(name=arguments.name, count=len(stored), terms=terms)
+        description = schema.GlossaryTerms(name=folders.name_of(path), count=len(Glossary.read(path)))
+        return schema.GlossaryResult(glossaries=[description])
+    glossary = call.read_glossary(arguments.name, (arguments.source, arguments.target))
+    terms = {term.source: list(term.targets) for term in glossary.terms[:MAX_LISTED_TERMS]}
+    shown_glossary = schema.GlossaryTerms(name=arguments.name, count=len(glossary), terms=terms)
     return schema.GlossaryResult(glossaries=[shown_glossary])
 
 
@@ -328,14 +333,14 @@ def _run_memory(call: Call, arguments: schema.MemoryArguments) -> schema.MemoryR
         call.folders.check()
         names = call.folders.files((MEMORY_SUFFIX,))
         return schema.MemoryResult(memories=[schema.MemoryDescription(name=name) for name in names])
-    with call.read_memory(arguments.name) as stored:
-        source, target = stored.languages
+    with call.read_memory(arguments.name) as memory:
+        source, target = memory.languages
         description = schema.MemoryDescription(
-            name=arguments.name, source=source, target=target, count=len(stored)
+            name=arguments.name, source=source, target=target, count=len(memory)
         )
         if arguments.text is not None:
             [context] = text_contexts(arguments.context, 1)
-            matches = stored.matches(
+            matches = memory.matches(
                 arguments.text, context, threshold=arguments.threshold, limit=arguments.limit
             )
             description.matches = [
@@ -360,11 +365,11 @@ async def confirm(call: Call, arguments: schema.ConfirmArguments) -> schema.Conf
 def _run_confirm(call: Call, arguments: schema.ConfirmArguments) -> schema.ConfirmResult:
     [context] = text_contexts(arguments.context, 1)
     pair = Pair(arguments.text, arguments.translation, arguments.origin, *(context or ()))
-    with _open_or_create(call, arguments) as stored:
-        added = stored.confirm([pair])
-        if added.skipped:
-            raise DataError(f"the translation was not added: {', '.join(added.skipped)}")
-        return schema.ConfirmResult(memory=arguments.memory, count=len(stored), known=bool(added.known))
+    with _open_or_create(call, arguments) as memory:
+        counts = memory.confirm([pair])
+        if counts.skipped:
+            raise DataError(f"the translation was not added: {', '.join(counts.skipped)}")
+        return schema.ConfirmResult(memory=arguments.memory, count=len(memory), known=bool(counts.known))
 
 
 def _open_or_create(call: Call, arguments: schema.ConfirmArguments) -> Memory:
