@@ -120,7 +120,7 @@ def as_api_error() -> Iterator[None]:
         raise api_error(error) from error
 
 
-async def run_in_thread(work: Callable[..., Result], *args: object) -> Result:
+async def run_in_thread(function: Callable[..., Result], *args: object) -> Result:
     """Run a function in a thread, since it may block on a disk or a database, and return its result.
 
     Exceptions are converted to :class:`ApiError`.
@@ -128,7 +128,7 @@ async def run_in_thread(work: Callable[..., Result], *args: object) -> Result:
 
     def run() -> Result:
         try:
-            return work(*args)
+            return function(*args)
         except ApiError:
             raise
         except BaseException as error:  # SystemExit would stop the event loop, StopIteration would be lost

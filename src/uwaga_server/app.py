@@ -163,7 +163,9 @@ def _lifespan(
                     if error.status == 500:
                         LOG.error("usage not stored", exc_info=error.__cause__)
 
-        tasks = [asyncio.ensure_future(work) for work in (service.start(), service.collect(), flush())]
+        tasks = [
+            asyncio.ensure_future(coroutine) for coroutine in (service.start(), service.collect(), flush())
+        ]
         if documents is not None:
             documents.start()
         async with contextlib.AsyncExitStack() as stack:
@@ -199,9 +201,11 @@ def _operation_routes(context: ServerContext) -> Routes:
     async def health(request: Request) -> Response:
         """Return status 200 if the server is ready, and 503 while it loads models or stops."""
         service = context.service
-        failed = [model.name for model in service.served if model.problem] + list(service.pool.failures())
+        failed_models = [model.name for model in service.served if model.problem] + list(
+            service.pool.failures()
+        )
         content: dict[str, object] = {"status": "ok" if service.ready else "loading"}
-        content |= {"failed": failed} if failed else {}
+        content |= {"failed": failed_models} if failed_models else {}
         if service.ready:
             return json_response(content)
         return json_response(content, 503, {"retry-after": "1"})

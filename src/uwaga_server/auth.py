@@ -114,8 +114,8 @@ def rotate_key(path: Path, name: str) -> str:
     new key without an outage.
     """
     keys = read_keys(path)
-    old = _client_keys(path, keys, name)[-1]
-    limits = old.requests_per_minute, old.characters_per_minute, old.characters
+    old_key = _client_keys(path, keys, name)[-1]
+    limits = old_key.requests_per_minute, old_key.characters_per_minute, old_key.characters
     return _create_key(path, keys, name, *limits)
 
 
@@ -129,7 +129,7 @@ def _create_key(
 ) -> str:
     number, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
     key = f"{KEY_PREFIX}-{number}-{secret}"
-    stored = StoredKey(
+    stored_key = StoredKey(
         name=name,
         number=number,
         sha256=hashlib.sha256(key.encode()).hexdigest(),
@@ -138,7 +138,7 @@ def _create_key(
         characters_per_minute=characters_per_minute,
         characters=characters,
     )
-    _write_keys(path, [*keys, stored])
+    _write_keys(path, [*keys, stored_key])
     return key
 
 
@@ -151,21 +151,21 @@ def remove_key(path: Path, name: str, older: bool = False) -> None:
         older: whether to revoke only the older keys and keep the newest one.
     """
     keys = read_keys(path)
-    newest = _client_keys(path, keys, name)[-1]
-    _write_keys(path, [stored for stored in keys if stored.name != name or (older and stored is newest)])
+    newest_key = _client_keys(path, keys, name)[-1]
+    _write_keys(path, [key for key in keys if key.name != name or (older and key is newest_key)])
 
 
 def _client_keys(path: Path, keys: Sequence[StoredKey], name: str) -> list[StoredKey]:
     """Return the keys of a client, oldest first."""
-    client_keys = [stored for stored in keys if stored.name == name]
+    client_keys = [key for key in keys if key.name == name]
     if not client_keys:
-        names = ", ".join(dict.fromkeys(stored.name for stored in keys[:8])) or "none"
+        names = ", ".join(dict.fromkeys(key.name for key in keys[:8])) or "none"
         raise SettingsError(f"{path}: has no key for {quoted(name)}; the clients with keys are: {names}")
     return client_keys
 
 
 def _write_keys(path: Path, keys: list[StoredKey]) -> None:
-    content = json.dumps({"keys": [stored.model_dump() for stored in keys]}, indent=1)
+    content = json.dumps({"keys": [key.model_dump() for key in keys]}, indent=1)
     try:
         write_file(path, content, mode=0o600)
     except OSError as error:
@@ -183,7 +183,7 @@ class KeyRing:
     def __init__(self, path: Path, default: Client) -> None:
         self._path, self._default = path, default
         self._check_time, self._stamp = time.monotonic(), _file_stamp(path)
-        self._keys = {stored.number: stored for stored in read_keys(path)}
+        self._keys = {key.number: key for key in read_keys(path)}
 
     def client(self, key: str | None) -> Client:
         """Return the client that a key belongs to; the comparison takes constant time.
@@ -195,21 +195,21 @@ class KeyRing:
             raise ApiError(401, "key_missing", "this server requires an API key", "api_key")
         self._reload_if_changed()
         match = KEY_PATTERN.fullmatch(key)
-        stored = self._keys.get(match[1]) if match else None
+        stored_key = self._keys.get(match[1]) if match else None
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         if (
-            not hmac.compare_digest(digest, EMPTY_KEY_HASH if stored is None else stored.sha256)
-            or stored is None
+            not hmac.compare_digest(digest, EMPTY_KEY_HASH if stored_key is None else stored_key.sha256)
+            or stored_key is None
         ):
             raise ApiError(403, "key_wrong", "the API key is wrong", "api_key")
         default = self._default
-        requests, characters = stored.requests_per_minute, stored.characters_per_minute
+        requests, characters = stored_key.requests_per_minute, stored_key.characters_per_minute
         return replace(
             default,
-            name=stored.name,
+            name=stored_key.name,
             requests_per_minute=default.requests_per_minute if requests is None else requests,
             characters_per_minute=default.characters_per_minute if characters is None else characters,
-            characters=stored.characters,
+            characters=stored_key.characters,
         )
 
     def _reload_if_changed(self) -> None:
@@ -221,7 +221,7 @@ class KeyRing:
         if stamp == self._stamp:
             return
         try:
-            self._keys = {stored.number: stored for stored in read_keys(self._path)}
+            self._keys = {key.number: key for key in read_keys(self._path)}
             self._stamp = stamp
         except SettingsError:
             return  # the file may be incomplete while it is copied: keep the current keys and retry later

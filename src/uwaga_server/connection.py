@@ -171,8 +171,8 @@ class WatchedConnection(HttpToolsProtocol):
         is_answering = self.cycle is not None and not self.cycle.response_complete
         if not is_closing and not is_paused and (is_answering or self.timeout_keep_alive_task is not None):
             return None
-        unread = self.transport.get_write_buffer_size()
-        return ClientProgress(self._requests, self._is_in_head, is_closing, unread)
+        unread_bytes = self.transport.get_write_buffer_size()
+        return ClientProgress(self._requests, self._is_in_head, is_closing, unread_bytes)
 
     def _close_with_status(self, status: int) -> None:
         """Close the connection, after sending an error response if the client can still receive one."""

@@ -69,7 +69,7 @@ class ServerContext:
     async def charge_usage(self, client: Client, characters: int, documents: int = 0) -> None:
         """Charge a client for characters and documents; negative numbers refund them."""
         usage, owner, limit = self.stores.usage, self.owner(client), client.characters
-        if usage.blocks(limit):
+        if usage.add_blocks(limit):
             await run_in_thread(usage.add, owner, characters, documents, limit)
             return
         with as_api_error():
@@ -172,12 +172,12 @@ def _client_network(address: str) -> str:
     if ":" not in address:
         return address
     try:
-        parsed = ipaddress.IPv6Address(address.partition("%")[0])
+        ip_address = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:
         return address
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.IPv6Network((parsed, 64), strict=False))
+    if ip_address.ipv4_mapped is not None:
+        return str(ip_address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((ip_address, 64), strict=False))
 
 
 @dataclass(frozen=True)

@@ -60,92 +60,92 @@ class DocumentWorker:
     async def stop(self) -> None:
         """Stop after the current segments are translated, and release the documents to other processes."""
         self._stopped = True
-        for claimed in self._current:
-            claimed.stopping = True
+        for document in self._current:
+            document.stopping = True
         self._wake.set()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _work(self) -> None:
         while not self._stopped:
             try:
-                claimed = await run_in_thread(self._stores.documents.claim_next)
+                document = await run_in_thread(self._stores.documents.claim_next)
             except ApiError as error:
                 LOG.error("documents", extra={"reason": error.message}, exc_info=_unexpected_cause(error))
-                claimed = None
-            if claimed is not None:
-                self._current.add(claimed)
-                await self._process_or_fail(claimed)
-                self._current.discard(claimed)
+                document = None
+            if document is not None:
+                self._current.add(document)
+                await self._process_or_fail(document)
+                self._current.discard(document)
                 await asyncio.to_thread(trim_heap)  # a long document leaves a large amount of unused memory
                 continue
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), POLL_INTERVAL)
 
-    async def _process_or_fail(self, claimed: ClaimedDocument) -> None:
+    async def _process_or_fail(self, document: ClaimedDocument) -> None:
         """Process a document, and mark it as failed if an exception is raised."""
         try:
-            await self._process(claimed)
+            await self._process(document)
         except Exception as error:
             problem = api_error(error)
-            LOG.error("document failed", extra={"document": claimed.id}, exc_info=error)
+            LOG.error("document failed", extra={"document": document.id}, exc_info=error)
             with contextlib.suppress(ApiError):
-                await run_in_thread(claimed.fail, problem.message, problem.code)
+                await run_in_thread(document.fail, problem.message, problem.code)
 
-    async def _process(self, claimed: ClaimedDocument) -> None:
+    async def _process(self, document: ClaimedDocument) -> None:
         """Translate a document and record the result, or release the document for a later retry."""
-        claimed.stopping = self._stopped
-        log_fields: dict[str, object] = {"document": claimed.id, "format": claimed.spec.format}
+        document.stopping = self._stopped
+        log_fields: dict[str, object] = {"document": document.id, "format": document.spec.format}
         try:
-            if claimed.characters is None:
-                await self._charge(claimed)
-            report = await self._translate_or_restart(claimed)
+            if document.characters is None:
+                await self._charge(document)
+            report = await self._translate_or_restart(document)
         except asyncio.CancelledError:
-            await run_in_thread(claimed.release)
+            await run_in_thread(document.release)
             raise
         except Exception as error:
-            if _caused_by_stop(error):
-                await run_in_thread(claimed.release)
+            if _is_caused_by_stop(error):
+                await run_in_thread(document.release)
                 return
             problem = api_error(_disk_error(error) or error)
             if problem.code in RETRYABLE_CODES:
-                await run_in_thread(claimed.release)
+                await run_in_thread(document.release)
                 await asyncio.sleep(POLL_INTERVAL)
                 return
-            message = problem.message.replace(str(claimed.document), claimed.spec.name)
-            message = message.replace(str(claimed.output), claimed.spec.name)
-            await run_in_thread(claimed.fail, message, problem.code)
+            message = problem.message.replace(str(document.document), document.spec.name)
+            message = message.replace(str(document.output), document.spec.name)
+            await run_in_thread(document.fail, message, problem.code)
             if problem.status == 500:
                 LOG.error("document failed", extra=log_fields, exc_info=error)
             else:
                 LOG.info("document refused", extra={**log_fields, "code": problem.code})
         else:
-            await run_in_thread(claimed.finish, report.untranslated)
+            await run_in_thread(document.finish, report.untranslated)
             LOG.info("document done", extra=log_fields)
 
-    async def _charge(self, claimed: ClaimedDocument) -> None:
+    async def _charge(self, document: ClaimedDocument) -> None:
         """Charge the owner of a document for the document and its characters."""
-        characters, spec = await run_in_thread(lambda: sum(map(len, _claimed_texts(claimed)))), claimed.spec
-        await run_in_thread(claimed.count, characters)
+        characters, spec = await run_in_thread(lambda: sum(map(len, _claimed_texts(document)))), document.spec
+        await run_in_thread(document.count, characters)
         await run_in_thread(self._stores.usage.add, spec.owner, characters, 1, spec.characters)
 
-    async def _translate_or_restart(self, claimed: ClaimedDocument) -> DocumentReport:
+    async def _translate_or_restart(self, document: ClaimedDocument) -> DocumentReport:
         """Translate a document, resuming the translation of an earlier worker if it left a journal.
 
         If a resumed translation fails, for example because the journal does not match, it starts again.
         """
-        is_resumed = claimed.is_resumed
+        is_resumed = document.is_resumed
         try:
-            return await self._translate(claimed)
+            return await self._translate(document)
         except Exception as error:
-            if not is_resumed or _caused_by_stop(error) or api_error(error).status >= 500:
+            if not is_resumed or _is_caused_by_stop(error) or api_error(error).status >= 500:
                 raise
-            await run_in_thread(claimed.restart)
-            return await self._translate(claimed)
+            await run_in_thread(document.restart)
+            return await self._translate(document)
 
-    async def _translate(self, claimed: ClaimedDocument) -> DocumentReport:
-        spec = claimed.spec
-        source = spec.source or await self._detect(claimed)
+    async def _translate(self, document: ClaimedDocument) -> DocumentReport:
+        spec = document.spec
+        source = spec.source or await self._detect(document)
         request = Request("", glossary=await run_in_thread(self._terms, spec, source))
         if spec.memory_id:
             memories = self._stores.memories
@@ -153,14 +153,14 @@ class DocumentWorker:
             memory = await run_in_thread(memories.for_languages, *languages)
             request = replace(request, memory=memory, threshold=spec.memory_threshold)
         return await self._service.run_document(
-            claimed.document,
-            claimed.output,
+            document.document,
+            document.output,
             DocumentOptions(
                 source=source, target=spec.target, format=spec.format, max_member_bytes=MAX_MEMBER_BYTES
             ),
             request=request,
             client=spec.owner,
-            progress=claimed.progress,
+            progress=document.progress,
         )
 
     def _terms(self, spec: DocumentSpec, source: str) -> Glossary | None:
@@ -170,14 +170,14 @@ class DocumentWorker:
             return None
         return self._stores.cache.terms(*languages)
 
-    async def _detect(self, claimed: ClaimedDocument) -> str:
-        detected = await self._service.detect(
-            await run_in_thread(lambda: detection_sample(_claimed_texts(claimed)))
+    async def _detect(self, document: ClaimedDocument) -> str:
+        detected_language = await self._service.detect(
+            await run_in_thread(lambda: detection_sample(_claimed_texts(document)))
         )
-        if not detected:
+        if not detected_language:
             message = "the language of the document cannot be detected; state the source language"
             raise ApiError(400, "unknown_language", message, "source")
-        return detected[0].code
+        return detected_language[0].code
 
 
 def detection_sample(document: Iterable[str]) -> str:
@@ -208,8 +208,8 @@ def count_characters(spec: DocumentSpec, content: IO[bytes]) -> int:
             return 0
 
 
-def _claimed_texts(claimed: ClaimedDocument) -> Iterator[str]:
-    return _document_texts(claimed.document, claimed.output, claimed.spec)
+def _claimed_texts(document: ClaimedDocument) -> Iterator[str]:
+    return _document_texts(document.document, document.output, document.spec)
 
 
 def _document_texts(document: Path, output: Path, spec: DocumentSpec) -> Iterator[str]:
@@ -221,9 +221,9 @@ def _document_texts(document: Path, output: Path, spec: DocumentSpec) -> Iterato
 
 def _exception_chain(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an exception, followed by the chain of its causes and contexts."""
-    visited: set[int] = set()
-    while error is not None and id(error) not in visited:
-        visited.add(id(error))
+    visited_errors: set[int] = set()
+    while error is not None and id(error) not in visited_errors:
+        visited_errors.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
 
@@ -233,7 +233,7 @@ def _unexpected_cause(error: ApiError) -> BaseException | None:
     return error.__cause__ if error.status == 500 else None
 
 
-def _caused_by_stop(error: BaseException) -> bool:
+def _is_caused_by_stop(error: BaseException) -> bool:
     return any(isinstance(cause, DocumentStopped) for cause in _exception_chain(error))
 
 

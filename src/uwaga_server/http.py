@@ -170,11 +170,11 @@ class EventStream(Response):
         """Send the events."""
         async with while_connected(self._request), aclosing(self._events):
             # An error before the first event is raised, so that the response has the status of the error.
-            first = await anext(self._events, None)
+            first_event = await anext(self._events, None)
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             try:
-                if first is not None:
-                    await send(_event_message(*first))
+                if first_event is not None:
+                    await send(_event_message(*first_event))
                 async for name, content in self._events:
                     await send(_event_message(name, content))
             except ApiError as problem:
@@ -323,19 +323,19 @@ async def read_parameters(request: Request) -> dict[str, Any]:
 def _group_fields(items: Iterable[tuple[str, object]]) -> dict[str, Any]:
     """Return the fields of a form or query by name; a repeated field becomes a list."""
     values: dict[str, Any] = {}
-    nested: dict[int, dict[str, object]] = {}
+    nested_values: dict[int, dict[str, object]] = {}
     for key, value in items:
         if isinstance(value, UploadFile):
             raise ApiError(400, "invalid_form", "this request does not accept an uploaded file")
         match = NESTED_FIELD.fullmatch(key)
         if match is not None:
-            nested.setdefault(int(match[1]), {})[match[2] or match[3]] = value
+            nested_values.setdefault(int(match[1]), {})[match[2] or match[3]] = value
         elif key not in values:
             values[key] = value
         elif isinstance(values[key], list):
             values[key].append(value)
         else:
             values[key] = [values[key], value]
-    if nested:
-        values["dictionaries"] = [nested[number] for number in sorted(nested)]
+    if nested_values:
+        values["dictionaries"] = [nested_values[index] for index in sorted(nested_values)]
     return values

@@ -84,11 +84,11 @@ class RateLimiter:
             if math.isnan(tokens):  # a process was killed while it wrote the bucket
                 tokens = limit
             # A request that exceeds a whole minute's limit requires a full bucket, and makes it negative.
-            allowed = tokens >= min(amount, limit)
+            is_allowed = tokens >= min(amount, limit)
             BUCKET_FORMAT.pack_into(
-                self._buckets, offset, bucket_id, tokens - amount if allowed else tokens, now
+                self._buckets, offset, bucket_id, tokens - amount if is_allowed else tokens, now
             )
-        if not allowed:
+        if not is_allowed:
             wait = (min(amount, limit) - tokens) * MINUTE / limit
             message = f"more than {limit} {kind} per minute; try again in {wait:.0f} s"
             raise ApiError(429, "too_many_requests", message, retry_after=wait)
@@ -105,5 +105,5 @@ class RateLimiter:
             offsets = range(start, start + length, BUCKET_FORMAT.size)
             buckets = [(BUCKET_FORMAT.unpack_from(self._buckets, offset), offset) for offset in offsets]
             offset = next((offset for (name, _, _), offset in buckets if name == bucket_id), None)
-            oldest = min(buckets, key=lambda bucket: bucket[0][2])[1]
-            yield (oldest, False) if offset is None else (offset, True)
+            oldest_bucket = min(buckets, key=lambda bucket: bucket[0][2])[1]
+            yield (oldest_bucket, False) if offset is None else (offset, True)

@@ -103,8 +103,8 @@ class Metrics:
         self.tokens.labels(model).inc(sum(len(translation.tokens) for translation in translations))
         draft_use = DraftUse.total(translation.draft for translation in translations)
         if draft_use is not None:
-            for counter, number in zip(self.drafts, draft_use, strict=True):
-                counter.labels(model).inc(number)
+            for counter, count in zip(self.drafts, draft_use, strict=True):
+                counter.labels(model).inc(count)
 
     def text(self) -> tuple[bytes, str]:
         """Return the metrics of all workers in the Prometheus text format, and the content type."""
@@ -148,9 +148,9 @@ class ModelMetrics:
 
     def on_steps(self, steps: int, rows: int, sentences: int) -> None:
         """Update the counters of batch steps, rows and sentences to the given totals."""
-        previous, self._totals = self._totals, (steps, rows, sentences)
-        for counter, old, new in zip(self._batch, previous, self._totals, strict=True):
-            counter.inc(max(0, new - old))
+        previous_totals, self._totals = self._totals, (steps, rows, sentences)
+        for counter, old_total, new_total in zip(self._batch, previous_totals, self._totals, strict=True):
+            counter.inc(max(0, new_total - old_total))
 
 
 def forget_dead_workers() -> None:

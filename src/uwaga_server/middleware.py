@@ -76,13 +76,13 @@ class BodyMemory:
         state.body_bytes += size
         self._used += size
         while self._used > self._size:
-            oldest = next(iter(self._unfinished))
-            self.free(oldest)
-            if oldest is state:
+            oldest_request = next(iter(self._unfinished))
+            self.free(oldest_request)
+            if oldest_request is state:
                 raise _memory_error()
-            oldest.is_refused = True
-            if oldest.part_timeout is not None and not oldest.part_timeout.expired():
-                oldest.part_timeout.reschedule(0)
+            oldest_request.is_refused = True
+            if oldest_request.part_timeout is not None and not oldest_request.part_timeout.expired():
+                oldest_request.part_timeout.reschedule(0)
 
     def finish(self, state: RequestState) -> None:
         """Mark the body of a request as complete; its bytes are counted until :meth:`free` is called."""
@@ -109,11 +109,11 @@ def _memory_error() -> ApiError:
 def _clear_frames(error: BaseException) -> None:
     """Clear the stack frames of an exception and its causes, to free long texts and reference cycles."""
     pending_errors: list[BaseException | None] = [error]
-    visited: set[int] = set()
+    visited_errors: set[int] = set()
     while pending_errors:
         pending_error = pending_errors.pop()
-        if pending_error is not None and id(pending_error) not in visited:
-            visited.add(id(pending_error))
+        if pending_error is not None and id(pending_error) not in visited_errors:
+            visited_errors.add(id(pending_error))
             traceback.clear_frames(pending_error.__traceback__)
             pending_errors += [pending_error.__cause__, pending_error.__context__]
 
@@ -218,7 +218,7 @@ class RequestMiddleware:
         state: RequestState = scope["uwaga"]
         deadline = asyncio.get_running_loop().time() + self._limits.body_seconds
         content_length = headers.get("content-length", "0")
-        expected = int(content_length[:20]) if content_length.isdecimal() else 0
+        expected_bytes = int(content_length[:20]) if content_length.isdecimal() else 0
         received_bytes, is_complete = 0, False
 
         async def receive_part() -> Message:
@@ -227,7 +227,7 @@ class RequestMiddleware:
                 return await receive()
             if state.is_refused:
                 raise _memory_error()
-            self._check_size(scope, headers, expected)
+            self._check_size(scope, headers, expected_bytes)
             message = await self._next_part(state, deadline, receive)
             part = message.get("body", b"")
             received_bytes += len(part)

@@ -101,17 +101,17 @@ class ModelPool:
     @asynccontextmanager
     async def translator(self, route: ModelRoute) -> AsyncIterator[AsyncTranslator]:
         """Yield the translator of a route, and keep the models of the route loaded during the block."""
-        loaded = self._loaded.get(_route_key(route)) or await self._load_route(route)
-        loaded.active_requests += 1
-        loaded.last_used = time.monotonic()
-        for model in loaded.models:
-            model.last_used = loaded.last_used
+        loaded_model = self._loaded.get(_route_key(route)) or await self._load_route(route)
+        loaded_model.active_requests += 1
+        loaded_model.last_used = time.monotonic()
+        for model in loaded_model.models:
+            model.last_used = loaded_model.last_used
         try:
-            yield loaded.translator
+            yield loaded_model.translator
         finally:
-            loaded.active_requests -= 1
-            if (observer := loaded.translator.observer) is not None:
-                cast("ModelObserver", observer).on_steps(*loaded.translator.counters)
+            loaded_model.active_requests -= 1
+            if (observer := loaded_model.translator.observer) is not None:
+                cast("ModelObserver", observer).on_steps(*loaded_model.translator.counters)
 
     async def preload(self, models: list[ServedModel]) -> None:
         """Load the models with the setting ``preload``; a model that cannot be loaded is skipped."""
@@ -136,7 +136,7 @@ class ModelPool:
             task.cancel()
         loaded_models = list(self._loaded.values())
         self._loaded.clear()
-        await asyncio.gather(*(loaded.translator.close(drain=True) for loaded in loaded_models))
+        await asyncio.gather(*(loaded_model.translator.close(drain=True) for loaded_model in loaded_models))
 
     async def _load_route(self, route: ModelRoute) -> LoadedModel:
         names = [step.model.name for step in route]
@@ -147,14 +147,16 @@ class ModelPool:
             self._pending.subtract(names)
         if len(route) == 1:
             return models[0]
-        existing = self._loaded.get(_route_key(route))  # another request may have built it in the meantime
-        if existing is not None:
-            return existing
-        first, *following = [
-            _translator_for_step(loaded.sync_translator, step)
-            for loaded, step in zip(models, route, strict=True)
+        loaded_model = self._loaded.get(
+            _route_key(route)
+        )  # another request may have built it in the meantime
+        if loaded_model is not None:
+            return loaded_model
+        first_model, *later_models = [
+            _translator_for_step(loaded_model.sync_translator, step)
+            for loaded_model, step in zip(models, route, strict=True)
         ]
-        translator = first.then(*following)
+        translator = first_model.then(*later_models)
         chain = LoadedModel(
             self._async_translator("-".join(step.model.name for step in route), translator),
             translator,
@@ -165,9 +167,9 @@ class ModelPool:
 
     async def _single_model(self, model: ServedModel) -> LoadedModel:
         """Return a single model, loaded if necessary; if the call is cancelled, the loading continues."""
-        loaded = self._loaded.get(_model_key(model))
-        if loaded is not None:
-            return loaded
+        loaded_model = self._loaded.get(_model_key(model))
+        if loaded_model is not None:
+            return loaded_model
         failure = self._failures.get(model.name)
         if failure is not None and time.monotonic() - failure.time < RETRY_INTERVAL:
             raise _unavailable_error(RETRY_INTERVAL - (time.monotonic() - failure.time))
@@ -196,11 +198,11 @@ class ModelPool:
             translator = await run_in_thread(self._load_model, model)
         except ApiError as failure:
             error = failure.__cause__ or failure
-            expected = isinstance(error, UwagaError | OSError | MemoryError)
-            reason = str(error) if expected else f"{type(error).__name__}: {error}"
+            is_expected = isinstance(error, UwagaError | OSError | MemoryError)
+            reason = str(error) if is_expected else f"{type(error).__name__}: {error}"
             self._failures[model.name] = Failure(reason)
             extra = {"model": model.name, "reason": reason}
-            LOG.error("model not loaded", extra=extra, exc_info=None if expected else error)
+            LOG.error("model not loaded", extra=extra, exc_info=None if is_expected else error)
             raise _unavailable_error(RETRY_INTERVAL) from None
         size = max(0, _resident_memory() - memory_before)
         seconds = round(time.monotonic() - start, 3)
@@ -214,29 +216,29 @@ class ModelPool:
             translator, max_waiting=limit, workers=MAX_CONCURRENT_REQUESTS, observer=observer, nice=nice
         )
 
-    async def _evict(self, newest: LoadedModel) -> None:
+    async def _evict(self, newest_model: LoadedModel) -> None:
         """Unload the least recently used models until the remaining models fit into the memory limit."""
         if not self._memory:
             return
-        single_models = [(key[0][0], loaded) for key, loaded in self._loaded.items() if not loaded.models]
+        single_models = [(key[0][0], model) for key, model in self._loaded.items() if not model.models]
         for name, least_recent in sorted(single_models, key=lambda entry: entry[1].last_used):
-            if sum(loaded.bytes for loaded in self._loaded.values()) <= self._memory:
+            if sum(model.bytes for model in self._loaded.values()) <= self._memory:
                 return
-            dependent_models = [loaded for loaded in self._loaded.values() if least_recent in loaded.models]
+            dependent_models = [model for model in self._loaded.values() if least_recent in model.models]
             if (
-                least_recent is newest
+                least_recent is newest_model
                 or self._pending[name]
-                or any(loaded.active_requests for loaded in (least_recent, *dependent_models))
+                or any(model.active_requests for model in (least_recent, *dependent_models))
             ):
                 continue
             self._loaded = {
-                key: loaded
-                for key, loaded in self._loaded.items()
-                if loaded not in (least_recent, *dependent_models)
+                key: model
+                for key, model in self._loaded.items()
+                if model not in (least_recent, *dependent_models)
             }
             LOG.info("model unloaded", extra={"bytes": least_recent.bytes})
             await asyncio.gather(
-                *(loaded.translator.close(drain=True) for loaded in (*dependent_models, least_recent))
+                *(model.translator.close(drain=True) for model in (*dependent_models, least_recent))
             )
 
 

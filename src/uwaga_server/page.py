@@ -58,10 +58,10 @@ class PageFile:
     etag: str
 
     @classmethod
-    def from_content(cls, plain: bytes, kind: str) -> PageFile:
+    def from_content(cls, content: bytes, kind: str) -> PageFile:
         """Create a file from its content and media type."""
-        compressed = gzip.compress(plain, 9, mtime=0)
-        return cls(plain, compressed, kind, hashlib.sha256(plain).hexdigest()[:24])
+        compressed = gzip.compress(content, 9, mtime=0)
+        return cls(content, compressed, kind, hashlib.sha256(content).hexdigest()[:24])
 
     def response(self, request: Request) -> Response:
         """Return the file, compressed if the client accepts gzip, or status 304 if the client has a copy."""
@@ -111,9 +111,9 @@ def _endpoint(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
     return endpoint
 
 
-def _accepts_gzip(accepted: str) -> bool:
+def _accepts_gzip(accepted_encodings: str) -> bool:
     """Return whether the value of ``Accept-Encoding`` allows gzip."""
-    for part in accepted.lower().split(","):
+    for part in accepted_encodings.lower().split(","):
         name, _, weight = part.replace(" ", "").partition(";q=")
         if name == "gzip":
             return weight.strip("0.") != "" or weight == ""

@@ -233,8 +233,8 @@ def openapi(routes: Sequence[Route], title: str, version: str, description: str)
     models = {(model, "serialization") for route in routes for model in _response_models(route)}
     bodies = [route.body for route in routes if route.body.kind in BODY_MEDIA_TYPES]
     models |= {(body.model, "validation") for body in bodies if body.model is not None}
-    ordered = sorted(models, key=lambda pair: (pair[0].__name__, pair[1]))
-    references, definitions = models_json_schema(ordered, ref_template=SCHEMA_PREFIX + "{model}")  # type: ignore[arg-type]
+    sorted_models = sorted(models, key=lambda pair: (pair[0].__name__, pair[1]))
+    references, definitions = models_json_schema(sorted_models, ref_template=SCHEMA_PREFIX + "{model}")  # type: ignore[arg-type]
     schemas = definitions.get("$defs", {})
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:

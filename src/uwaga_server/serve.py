@@ -192,8 +192,8 @@ def _raise_open_file_limit() -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):  # Windows has no such limit
         import resource
 
-        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
 
 
 @contextlib.contextmanager

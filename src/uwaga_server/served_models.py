@@ -85,17 +85,17 @@ def read_served_models(models: Sequence[ModelSettings]) -> list[ServedModel]:
     return served_models
 
 
-def _read_model(name: str, settings: ModelSettings, installed: Sequence[InstalledModel]) -> ServedModel:
+def _read_model(name: str, settings: ModelSettings, models: Sequence[InstalledModel]) -> ServedModel:
     served_model = ServedModel(name, settings)
     try:
         pair = language_pair(settings.name)
         if pair is not None:
-            route = find_route(*pair, installed)
+            route = find_route(*pair, models)
             if route is None:
                 choose_models(*pair)  # raises an error that says what to install
             rank = min((step.model.rank for step in route or ()), default=LOWEST_RANK)
             return replace(served_model, sources=pair[:1], targets=pair[1:], rank=rank)
-        model = model_at(find_model(settings.name), installed)
+        model = model_at(find_model(settings.name), models)
     except (UwagaError, OSError) as error:
         return replace(served_model, problem=f"{settings.name}: {error}")
     if model.is_damaged:
@@ -110,16 +110,16 @@ def _read_model(name: str, settings: ModelSettings, installed: Sequence[Installe
     return replace(served_model, sources=sources, targets=targets, rank=model.rank)
 
 
-def _select_codes(codes: tuple[str, ...], requested: str | None) -> tuple[str, ...]:
+def _select_codes(codes: tuple[str, ...], requested_code: str | None) -> tuple[str, ...]:
     """Return the language codes of a model that the settings select; if none match, the requested language.
 
     Args:
         codes: the model's language codes.
-        requested: the language that the settings name; None to select all.
+        requested_code: the language that the settings name; None to select all.
     """
-    if requested is None:
+    if requested_code is None:
         return codes
-    return tuple(code for code in codes if same_language(code, requested))[:1] or (requested,)
+    return tuple(code for code in codes if same_language(code, requested_code))[:1] or (requested_code,)
 
 
 class ServedLanguages:
@@ -135,10 +135,12 @@ class ServedLanguages:
     """
 
     def __init__(self, models: Iterable[ServedModel]) -> None:
-        usable = [model for model in models if not model.problem]
-        self.public = public_codes([code for model in usable for code in (*model.sources, *model.targets)])
+        usable_models = [model for model in models if not model.problem]
+        self.public = public_codes(
+            [code for model in usable_models for code in (*model.sources, *model.targets)]
+        )
         self._routes: dict[tuple[str, str], ModelRoute | None] = {}
-        self._graph = LanguageGraph(usable)
+        self._graph = LanguageGraph(usable_models)
         self.codes = tuple(dict.fromkeys(self.public.values()))
         self.sources = self._list_sources()
 

@@ -114,12 +114,12 @@ class Service:
 
     def for_model(self, name: str) -> Service:
         """Return a service that uses only the model with this name, from the same pool."""
-        usable = {model.name: model for model in self.served if not model.problem}
-        if name not in usable:
-            message = f"there is no model {quoted(name)}; available: {', '.join(list(usable)[:20])}"
+        usable_models = {model.name: model for model in self.served if not model.problem}
+        if name not in usable_models:
+            message = f"there is no model {quoted(name)}; available: {', '.join(list(usable_models)[:20])}"
             raise ApiError(400, "unknown_model", message, "model")
         if name not in self._single_model_services:
-            self._single_model_services[name] = Service([usable[name]], self.pool, self._on_translated)
+            self._single_model_services[name] = Service([usable_models[name]], self.pool, self._on_translated)
         return self._single_model_services[name]
 
     async def start(self) -> None:
@@ -243,7 +243,7 @@ class Service:
     async def inspect(
         self,
         request: Request,
-        work: Callable[[str, str, str, Translator], Result],
+        function: Callable[[str, str, str, Translator], Result],
         *,
         client: str = "",
         deadline: float | None = None,
@@ -252,7 +252,7 @@ class Service:
 
         Args:
             request: the request, with public language codes.
-            work: called in a thread with the name of the model, the public codes of the source and target
+            function: called in a thread with the name of the model, the public codes of the source and target
                 language, and a translator that does not use the shared batch.
             client: the name of the client, for fair scheduling.
             deadline: the time limit in seconds.
@@ -270,13 +270,13 @@ class Service:
             message = f"{names} form a chain of models, but only a single model can be inspected"
             raise api_error(NotInspectableError(message))
         languages = _model_languages(route)
-        async with self.pool.translator(route) as loaded:
+        async with self.pool.translator(route) as loaded_model:
 
             def inspect_model(_: Translator) -> Result:
-                translator = loaded.translator
+                translator = loaded_model.translator
                 if languages:
                     translator = translator.between(languages["source"], languages["target"])
-                return work(route[0].model.name, source.code, target, translator)
+                return function(route[0].model.name, source.code, target, translator)
 
             with as_api_error():
                 return await loaded_model.call(inspect_model, client=client, deadline=deadline, is_long=True)
@@ -347,8 +347,8 @@ class Service:
         public = self.languages.resolve(code)
         if public is None:
             codes = self.languages.codes
-            available = ", ".join(codes[:20]) + (", ..." if len(codes) > 20 else "")
-            message = f"{parameter} language {code[:20]!r} is not available; available: {available}"
+            code_list = ", ".join(codes[:20]) + (", ..." if len(codes) > 20 else "")
+            message = f"{parameter} language {code[:20]!r} is not available; available: {code_list}"
             raise ApiError(400, "unsupported_language", message, parameter)
         return public
 
@@ -370,18 +370,18 @@ class Service:
         target = self.language(requests[0].target or "", "target")
 
         def detect_sources() -> list[DetectedLanguage | None]:
-            detected = {
-                number: next(iter(self._detect(_text_without_tags(request), target)), None)
-                for number, request in enumerate(requests)
-                if named_sources[number] is None and _has_letters(request)
+            languages_by_index = {
+                index: next(iter(self._detect(_text_without_tags(request), target)), None)
+                for index, request in enumerate(requests)
+                if named_sources[index] is None and _has_letters(request)
             }
             code = next(
-                (language.code for language in detected.values() if language is not None),
+                (language.code for language in languages_by_index.values() if language is not None),
                 next((source.code for source in self.languages.sources if target in source.targets), target),
             )
             return [
-                language or detected.get(number, DetectedLanguage(code, 0.0))
-                for number, language in enumerate(named_sources)
+                language or languages_by_index.get(index, DetectedLanguage(code, 0.0))
+                for index, language in enumerate(named_sources)
             ]
 
         return await run_in_thread(detect_sources)
@@ -394,11 +394,11 @@ class Service:
 
     def _detect(self, text: str, target: str | None = None) -> list[DetectedLanguage]:
         try:
-            detected = detect_language([text], self.languages.codes, target)
+            detected_language = detect_language([text], self.languages.codes, target)
         except DataError:
             return []  # no letter
-        code = self.languages.resolve(detected.language)
-        return [] if code is None else [DetectedLanguage(code, detected.probability)]
+        code = self.languages.resolve(detected_language.language)
+        return [] if code is None else [DetectedLanguage(code, detected_language.probability)]
 
     def route(self, source: str, target: str) -> ModelRoute:
         """Return the model or chain of models that translates between two languages, by public codes.
@@ -463,7 +463,7 @@ async def _run_concurrently(coroutines: Iterable[Coroutine[Any, Any, Result]]) -
         return [await pending[0]]
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work) for work in pending]
+            tasks = [group.create_task(coroutine) for coroutine in pending]
     except ExceptionGroup as group_error:
         raise group_error.exceptions[0] from None
     return [task.result() for task in tasks]
