@@ -108,16 +108,16 @@ class CorpusLines:
             sides = [read_lines(path) for path in self._sources.files]
         else:
             sides = [_as_tsv(self._sources.rows())]
-        first = 1
+        first_line = 1
         while True:
-            columns, faults = self._read_columns(sides, first)
+            columns, faults = self._read_columns(sides, first_line)
             if not columns[0]:
                 return
-            yield LineBlock(first, columns, faults)
-            first += len(columns[0])
+            yield LineBlock(first_line, columns, faults)
+            first_line += len(columns[0])
 
     def _read_columns(
-        self, sides: list[Iterator[RawLine]], first: int
+        self, sides: list[Iterator[RawLine]], first_line: int
     ) -> tuple[tuple[list[bytes], ...], dict[int, Fault]]:
         columns: tuple[list[bytes], ...] = tuple([] for _ in sides)
         faults: dict[int, Fault] = {}
@@ -125,7 +125,7 @@ class CorpusLines:
         while len(columns[0]) < BLOCK_LINES and size < BLOCK_BYTES:
             chunk = [list(islice(side, CHUNK_LINES)) for side in sides]
             if len(chunk[0]) != len(chunk[-1]):
-                self._raise_misaligned(first + len(columns[0]) - 1, list(map(len, chunk)), sides)
+                self._raise_misaligned(first_line + len(columns[0]) - 1, list(map(len, chunk)), sides)
             if not chunk[0]:
                 break
             for column, lines in zip(columns, chunk, strict=True):
@@ -138,10 +138,11 @@ class CorpusLines:
         return columns, faults
 
     def _raise_misaligned(
-        self, previous: int, read_counts: list[int], sides: list[Iterator[RawLine]]
+        self, line_count: int, read_counts: list[int], sides: list[Iterator[RawLine]]
     ) -> NoReturn:
         counts = [
-            previous + read + sum(1 for _ in side) for read, side in zip(read_counts, sides, strict=True)
+            line_count + read_count + sum(1 for _ in side)
+            for read_count, side in zip(read_counts, sides, strict=True)
         ]
         raise DataError(
             f"the files are not aligned: {self.files[0]} has {counts[0]} lines, {self.files[1]} has "
@@ -159,50 +160,55 @@ def _as_tsv(rows: Iterator[Row]) -> Iterator[RawLine]:
         yield b"\t".join(_BREAKS.sub(b" ", cell) for cell in cells)
 
 
-def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[PairBlock, Verdicts]:
+def read_block(raw_block: RawBlock, languages: tuple[str, str]) -> tuple[PairBlock, Verdicts]:
     """Return the pairs of a block, and the verdicts of the lines that are not pairs.
 
     Lines that are not pairs are returned as pairs with empty sides.
     """
-    verdicts = np.zeros(raw.lines, np.int16)
-    if len(raw.columns) == 1:
-        codes, starts, ends = _decode(raw.columns[0], raw.lines, verdicts)
+    verdicts = np.zeros(raw_block.lines, np.int16)
+    if len(raw_block.columns) == 1:
+        codes, starts, line_ends = _decode(raw_block.columns[0], raw_block.lines, verdicts)
         tabs = np.append(np.flatnonzero(codes == ord("\t")), [len(codes)] * 2)
         first_tabs = np.searchsorted(tabs, starts)
-        source_ends, target_ends = np.minimum(tabs[first_tabs], ends), np.minimum(tabs[first_tabs + 1], ends)
-        missing = source_ends == ends
+        source_ends, target_ends = (
+            np.minimum(tabs[first_tabs], line_ends),
+            np.minimum(tabs[first_tabs + 1], line_ends),
+        )
+        is_missing = source_ends == line_ends
         source = Side.spans(codes, starts, source_ends)
         target = Side.spans(codes, np.minimum(source_ends + 1, target_ends), target_ends)
     else:
-        source, target = (Side.spans(*_decode(column, raw.lines, verdicts)) for column in raw.columns)
-        missing = np.zeros(raw.lines, np.bool_)
+        source, target = (
+            Side.spans(*_decode(column, raw_block.lines, verdicts)) for column in raw_block.columns
+        )
+        is_missing = np.zeros(raw_block.lines, np.bool_)
     empty_source, empty_target = (_are_blank(side) for side in (source, target))
     nul = (source.count(source.codes == 0) + target.count(target.codes == 0)) > 0
-    _mark(verdicts, missing & ~empty_source, "missing column")
+    _mark(verdicts, is_missing & ~empty_source, "missing column")
     _mark(verdicts, empty_source, "empty source")
     _mark(verdicts, empty_target, "empty target")
     _mark(verdicts, nul, "NUL character")
-    for index, fault in raw.faults.items():
+    for index, fault in raw_block.faults.items():
         verdicts[index] = FAULTS.index(fault) + 1
     return PairBlock(source, target, languages), verdicts
 
 
-def _decode(raw: bytes, lines: int, verdicts: Verdicts) -> tuple[NDArray[np.uint32], Counts, Counts]:
+def _decode(raw_bytes: bytes, lines: int, verdicts: Verdicts) -> tuple[NDArray[np.uint32], Counts, Counts]:
     """Return the characters of joined lines, and the start and the end (lines,) of each line."""
     try:
-        text = raw.decode("utf-8")
+        text = raw_bytes.decode("utf-8")
     except UnicodeDecodeError:
-        decoded = []
-        for index, line in enumerate(raw.split(b"\n")):
+        decoded_sides = []
+        for index, line in enumerate(raw_bytes.split(b"\n")):
             try:
-                decoded.append(line.decode("utf-8"))
+                decoded_sides.append(line.decode("utf-8"))
             except UnicodeDecodeError:
-                decoded.append("")
+                decoded_sides.append("")
                 verdicts[index] = FAULTS.index("bad UTF-8") + 1
-        text = "\n".join(decoded)
+        text = "\n".join(decoded_sides)
     codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
-    ends = np.append(np.flatnonzero(codes == ord("\n")), len(codes))
-    return codes, np.concatenate([[0], ends[:-1] + 1]), ends
+    line_ends = np.append(np.flatnonzero(codes == ord("\n")), len(codes))
+    return codes, np.concatenate([[0], line_ends[:-1] + 1]), line_ends
 
 
 def _are_blank(texts: Side) -> NDArray[np.bool_]:

@@ -101,8 +101,8 @@ def _judge_blocks(
     with Spool() as spool:
         for block, verdicts in stream:
             spool.add(block, verdicts, _reject_by_score(block, verdicts, rule, verdict))
-        for block, verdicts, rejected in spool.best(rule.share):
-            verdicts[np.flatnonzero(verdicts == 0)[rejected]] = verdict
+        for block, verdicts, is_rejected in spool.best(rule.share):
+            verdicts[np.flatnonzero(verdicts == 0)[is_rejected]] = verdict
             yield block, verdicts
 
 
@@ -119,9 +119,9 @@ def _reject_by_score(
     pairs, _ = read_block(block.pack(), rule.languages)
     pairs = pairs.select(verdicts == 0)
     scores = rule.scores(pairs) if len(pairs) else np.zeros(0, np.float32)
-    rejected = rule.above_limit(scores)
-    verdicts[np.flatnonzero(verdicts == 0)[rejected]] = verdict
-    return scores[~rejected]
+    is_rejected = rule.above_limit(scores)
+    verdicts[np.flatnonzero(verdicts == 0)[is_rejected]] = verdict
+    return scores[~is_rejected]
 
 
 def _moses_languages(settings: CleaningSettings) -> tuple[str, str]:
@@ -144,15 +144,15 @@ def _output_paths(
         ]
         paths = [outputs[0].with_name(outputs[0].name + suffix) for suffix in suffixes]
     if len(paths) != 1 + corpus.aligned:
-        expected = "an output for each of the two files" if corpus.aligned else "one output, a TSV"
-        raise SettingsError(f"{corpus.name}: give {expected}, not {len(paths)}")
-    resolved = [path.resolve() for path in (*paths, *([rejected] if rejected else []))]
-    for number, path in enumerate(resolved):
+        expected_outputs = "an output for each of the two files" if corpus.aligned else "one output, a TSV"
+        raise SettingsError(f"{corpus.name}: give {expected_outputs}, not {len(paths)}")
+    resolved_paths = [path.resolve() for path in (*paths, *([rejected] if rejected else []))]
+    for index, path in enumerate(resolved_paths):
         if path in [Path(file).resolve() for file in corpus.files]:
             raise SettingsError(f"{path} is the input: choose another file for the output")
-        if path in resolved[:number]:
+        if path in resolved_paths[:index]:
             raise SettingsError(f"{path} is named twice: each output needs a separate file")
-    for path in resolved:
+    for path in resolved_paths:
         check_compression(path)
         if not path.parent.is_dir():
             raise DataError(f"{path}: cannot be written: there is no folder {path.parent}")
@@ -166,9 +166,9 @@ def _output(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _write(files: list[IO[bytes]], block: LineBlock, verdicts: Verdicts) -> None:
-    accepted = (verdicts == 0).tolist()
+    is_accepted = (verdicts == 0).tolist()
     for file, column in zip(files, block.columns, strict=True):
-        lines = list(compress(column, accepted))
+        lines = list(compress(column, is_accepted))
         if lines:
             file.write(b"\n".join([*lines, b""]))
 

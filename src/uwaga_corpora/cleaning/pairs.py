@@ -77,11 +77,11 @@ def script_letters(scripts: tuple[str, ...]) -> NDArray[np.uint8]:
         scripts: the first words of the letters' Unicode names, such as ``LATIN``.
     """
     table = np.zeros(CODE_POINTS, np.uint8)
-    accepted = set(scripts)
+    accepted_scripts = set(scripts)
     for code in np.flatnonzero(character_bits() & LETTER).tolist():
         character = chr(code)
         if unicodedata.category(character) not in ("Mn", "Me"):
-            is_of_script = unicodedata.name(character, "").partition(" ")[0] in accepted
+            is_of_script = unicodedata.name(character, "").partition(" ")[0] in accepted_scripts
             table[code] = ANY_SCRIPT | OF_SCRIPT if is_of_script else ANY_SCRIPT
     return table
 
@@ -216,10 +216,10 @@ class Side:
     def word_starts(self) -> Mask:
         """The mask (characters,) of the first characters of words, which white space separates."""
         space = self.spaces
-        begins = np.ones(len(space), np.bool_)
-        begins[1:] = space[:-1]
-        begins[self.offsets[:-1][self.lengths > 0]] = True
-        starts: Mask = begins & ~space
+        is_start = np.ones(len(space), np.bool_)
+        is_start[1:] = space[:-1]
+        is_start[self.offsets[:-1][self.lengths > 0]] = True
+        starts: Mask = is_start & ~space
         return starts
 
     @cached_property
@@ -231,11 +231,11 @@ class Side:
     def longest_words(self) -> Counts:
         """The number of characters of the longest word of each text, (pairs,)."""
         space = self.spaces
-        ends = np.ones(len(space), np.bool_)
-        ends[:-1] = space[1:]
-        last = self.offsets[1:][self.lengths > 0] - 1
-        ends[last] = True
-        lengths = np.flatnonzero(ends & ~space) + 1 - np.flatnonzero(self.word_starts)  # (words,)
+        is_end = np.ones(len(space), np.bool_)
+        is_end[:-1] = space[1:]
+        last_indices = self.offsets[1:][self.lengths > 0] - 1
+        is_end[last_indices] = True
+        lengths = np.flatnonzero(is_end & ~space) + 1 - np.flatnonzero(self.word_starts)  # (words,)
         longest = np.zeros(len(self), np.int64)
         has_words = self.words > 0
         if has_words.any():
@@ -258,17 +258,19 @@ class Side:
     @cached_property
     def folded(self) -> Side:
         """The letters and digits of each text after NFKC and case folding, or the text if it has none."""
-        normalised = unicodedata.normalize("NFKC", self.joined).casefold()
-        codes = _codes(normalised)
+        normalised_text = unicodedata.normalize("NFKC", self.joined).casefold()
+        codes = _codes(normalised_text)
         is_end = codes == ord("\n")
         mask = is_end | ((character_bits()[codes] & LETTER) != 0) | (digit_values()[codes] != NO_DIGIT)
         codes = codes[mask]
         line_ends = np.flatnonzero(codes == ord("\n"))
         starts = np.concatenate([[0], line_ends[:-1] + 1]).astype(np.int64)[: len(self)]
-        folded = Side.spans(codes, starts, line_ends)
-        if (folded.lengths > 0).all():
-            return folded
-        return Side.from_texts([new or text for new, text in zip(folded.strings, self.strings, strict=True)])
+        folded_side = Side.spans(codes, starts, line_ends)
+        if (folded_side.lengths > 0).all():
+            return folded_side
+        return Side.from_texts(
+            [folded_text or text for folded_text, text in zip(folded_side.strings, self.strings, strict=True)]
+        )
 
     @cached_property
     def keys(self) -> Keys:

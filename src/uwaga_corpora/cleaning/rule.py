@@ -92,8 +92,8 @@ class ScoredRule(Rule[Settings]):
 
     def above_limit(self, scores: NDArray[np.float32]) -> Mask:
         """Return the mask (pairs,) of scores above ``max`` or NaN."""
-        rejected = np.isnan(scores)
-        return rejected if self.max is None else rejected | (scores > self.max)
+        is_rejected = np.isnan(scores)
+        return is_rejected if self.max is None else is_rejected | (scores > self.max)
 
 
 AnyRule = Rule[Any]

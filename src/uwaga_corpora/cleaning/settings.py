@@ -44,7 +44,7 @@ class CleaningSettings:
             rules = default_rules(languages)
         if not isinstance(rules, Mapping):
             rules = dict.fromkeys(rules)
-        parsed = {}
+        parsed_settings = {}
         for name, values in rules.items():
             rule_type = _rule(str(name), location)
             if rule_type.needs_languages and not all(languages):
@@ -52,11 +52,11 @@ class CleaningSettings:
                     f"{location}: the rule {name!r} needs to know the languages; give --from and --to, or "
                     "`languages` in the settings file"
                 )
-            parsed[str(name)] = parse(rule_type.settings_type, values or {}, f"{location}.{name}")
-        if not parsed:
+            parsed_settings[str(name)] = parse(rule_type.settings_type, values or {}, f"{location}.{name}")
+        if not parsed_settings:
             raise SettingsError(f"{location}: no rule is given; the rules are: {', '.join(RULES)}")
-        _check_order(parsed, location)
-        return cls(parsed, languages)
+        _check_order(parsed_settings, location)
+        return cls(parsed_settings, languages)
 
     @classmethod
     def read(cls, values: Mapping[str, Any], location: str) -> CleaningSettings:
@@ -160,6 +160,8 @@ def _rule(name: str, location: str) -> type[AnyRule]:
 
 
 def _check_order(rules: Mapping[str, StrictModel], location: str) -> None:
-    scored = [name for name in rules if issubclass(RULES[name], ScoredRule)]
-    if scored and scored != list(rules)[-1:]:
-        raise SettingsError(f"{location}: {scored[0]!r} must be the last rule: it is by far the slowest")
+    scored_rules = [name for name in rules if issubclass(RULES[name], ScoredRule)]
+    if scored_rules and scored_rules != list(rules)[-1:]:
+        raise SettingsError(
+            f"{location}: {scored_rules[0]!r} must be the last rule: it is by far the slowest"
+        )

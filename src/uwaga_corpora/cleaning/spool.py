@@ -49,9 +49,9 @@ class Spool:
 
     def add(self, block: LineBlock, verdicts: Verdicts, scores: Scores) -> None:
         """Append a block; ``scores`` (pairs,) are the scores of its remaining pairs, each at least 0."""
-        raw = block.pack()
+        packed_block = block.pack()
         try:
-            for content in (*raw.columns, verdicts.astype("<i2").tobytes()):
+            for content in (*packed_block.columns, verdicts.astype("<i2").tobytes()):
                 self._texts.write(content)
             self._scores.write(scores.astype("<f4").tobytes())
             self._texts.flush()
@@ -61,7 +61,9 @@ class Spool:
                 f"{tempfile.gettempdir()}: the pairs cannot be written while they are scored: "
                 f"{error.strerror}; free some space, set TMPDIR to another folder, or use score.max"
             ) from None
-        self._blocks.append(_StoredBlock(block.first, len(block), tuple(map(len, raw.columns)), block.faults))
+        self._blocks.append(
+            _StoredBlock(block.first, len(block), tuple(map(len, packed_block.columns)), block.faults)
+        )
         self._pairs += len(scores)
 
     def best(self, share: float) -> Iterator[tuple[LineBlock, Verdicts, Mask]]:
@@ -73,14 +75,14 @@ class Spool:
         limit, equals = self._threshold(count)
         self._texts.seek(0)
         self._scores.seek(0)
-        for stored in self._blocks:
-            columns = tuple(self._texts.read(size).split(b"\n") for size in stored.sizes)
-            verdicts = np.frombuffer(self._texts.read(2 * stored.lines), "<i2").astype(np.int16)
+        for stored_block in self._blocks:
+            columns = tuple(self._texts.read(size).split(b"\n") for size in stored_block.sizes)
+            verdicts = np.frombuffer(self._texts.read(2 * stored_block.lines), "<i2").astype(np.int16)
             scores = np.frombuffer(self._scores.read(4 * int((verdicts == 0).sum())), "<f4")
             ties = scores == limit
-            rejected = (scores > limit) | (ties & (np.cumsum(ties) > equals))
+            is_rejected = (scores > limit) | (ties & (np.cumsum(ties) > equals))
             equals -= min(equals, int(ties.sum()))
-            yield LineBlock(stored.first, columns, stored.faults), verdicts, rejected
+            yield LineBlock(stored_block.first, columns, stored_block.faults), verdicts, is_rejected
 
     def _threshold(self, count: int) -> tuple[np.float32, int]:
         if not count:
@@ -93,13 +95,13 @@ def smallest_threshold(scores: Scores, count: int) -> tuple[np.float32, int]:
 
     The scores are at least 0. Two histograms of their bits avoid sorting an array on disk.
     """
-    high = _histogram(scores, None)
-    upper = int(np.searchsorted(np.cumsum(high), count))
-    before = int(high[:upper].sum())
-    low = _histogram(scores, upper)
-    lower = int(np.searchsorted(np.cumsum(low), count - before))
-    needed = count - before - int(low[:lower].sum())
-    return np.array([upper << _HALF_BITS | lower], np.uint32).view(np.float32)[0], needed
+    high_counts = _histogram(scores, None)
+    upper = int(np.searchsorted(np.cumsum(high_counts), count))
+    count_above = int(high_counts[:upper].sum())
+    low_counts = _histogram(scores, upper)
+    lower = int(np.searchsorted(np.cumsum(low_counts), count - count_above))
+    needed_count = count - count_above - int(low_counts[:lower].sum())
+    return np.array([upper << _HALF_BITS | lower], np.uint32).view(np.float32)[0], needed_count
 
 
 def _histogram(scores: Scores, upper: int | None) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from uwaga_corpora.cleaning.settings import CleaningSettings
 
 BLOCKS_AHEAD = 3
 """Maximum number of blocks submitted in advance, per process."""
-COMPACT_BELOW = 0.7
+COMPACT_THRESHOLD = 0.7
 """Share of the pairs of a block that must remain; if fewer remain, they are copied to a smaller block."""
 FIRST_RULE = len(FAULTS) + 1
 
@@ -64,34 +64,42 @@ class RuleStages:
             for _, rule in stage.rules:
                 rule.prepare()
 
-    def apply(self, number: int, raw: RawBlock, previous: Verdicts | None) -> tuple[Verdicts, Keys | None]:
+    def apply(
+        self, stage_index: int, raw_block: RawBlock, previous_verdicts: Verdicts | None
+    ) -> tuple[Verdicts, Keys | None]:
         """Apply the rules of a stage to a block.
 
         Args:
-            number: the index of the stage.
-            raw: the block.
-            previous: (lines,) the verdicts of the earlier stages; None for the first stage.
+            stage_index: the index of the stage.
+            raw_block: the block.
+            previous_verdicts: (lines,) the verdicts of the earlier stages; None for the first stage.
 
         Returns:
             (lines,) the verdicts so far, and the keys of the remaining pairs if an ordered rule ends the
             stage.
         """
-        pairs, verdicts = read_block(raw, self.languages)
-        if previous is not None:
-            verdicts = previous.copy()
-        stage = self.stages[number]
-        remaining = verdicts == 0  # (lines,)
-        pairs = pairs.select(remaining)
-        lines = np.flatnonzero(remaining)  # (pairs,) the line of each
-        accepted = np.ones(len(lines), np.bool_)  # (pairs,)
+        pairs, verdicts = read_block(raw_block, self.languages)
+        if previous_verdicts is not None:
+            verdicts = previous_verdicts.copy()
+        stage = self.stages[stage_index]
+        remaining_lines = verdicts == 0  # (lines,)
+        pairs = pairs.select(remaining_lines)
+        lines = np.flatnonzero(remaining_lines)  # (pairs,) the line of each
+        is_accepted = np.ones(len(lines), np.bool_)  # (pairs,)
         for verdict, rule in stage.rules:
             # Copying pairs discards their cached properties, so copy them only if many were rejected.
-            if accepted.sum() < COMPACT_BELOW * len(accepted) or (rule.expensive and not accepted.all()):
-                pairs, lines, accepted = pairs.select(accepted), lines[accepted], accepted[accepted]
-            rejected = rule.rejects(pairs) & accepted
-            verdicts[lines[rejected]] = verdict
-            accepted &= ~rejected
-        return verdicts, stage.ordered[1].keys(pairs)[accepted] if stage.ordered else None
+            if is_accepted.sum() < COMPACT_THRESHOLD * len(is_accepted) or (
+                rule.expensive and not is_accepted.all()
+            ):
+                pairs, lines, is_accepted = (
+                    pairs.select(is_accepted),
+                    lines[is_accepted],
+                    is_accepted[is_accepted],
+                )
+            is_rejected = rule.rejects(pairs) & is_accepted
+            verdicts[lines[is_rejected]] = verdict
+            is_accepted &= ~is_rejected
+        return verdicts, stage.ordered[1].keys(pairs)[is_accepted] if stage.ordered else None
 
 
 class RuleWorkers:
@@ -128,43 +136,45 @@ class RuleWorkers:
     @property
     def scored_rule(self) -> AnyScoredRule | None:
         """The last rule if it is a scored rule; it is not prepared."""
-        last = self._stages.rules[-1]
-        return last if isinstance(last, ScoredRule) else None
+        last_rule = self._stages.rules[-1]
+        return last_rule if isinstance(last_rule, ScoredRule) else None
 
     def judge(self, blocks: Iterator[LineBlock]) -> Iterator[JudgedBlock]:
         """Yield the blocks in order with their verdicts."""
         stream: Iterator[tuple[LineBlock, Verdicts | None]] = ((block, None) for block in blocks)
-        for number in range(len(self._stages.stages)):
-            stream = self._judge_stage(stream, number)
+        for stage_index in range(len(self._stages.stages)):
+            stream = self._judge_stage(stream, stage_index)
         for block, verdicts in stream:
             assert verdicts is not None  # there is a stage
             yield block, verdicts
 
     def _judge_stage(
-        self, stream: Iterator[tuple[LineBlock, Verdicts | None]], number: int
+        self, stream: Iterator[tuple[LineBlock, Verdicts | None]], stage_index: int
     ) -> Iterator[tuple[LineBlock, Verdicts | None]]:
-        ordered = self._stages.stages[number].ordered
-        for block, (verdicts, keys) in self._results(stream, number):
-            if ordered is not None and keys is not None:
-                verdict, rule = ordered
+        ordered_rule = self._stages.stages[stage_index].ordered
+        for block, (verdicts, keys) in self._results(stream, stage_index):
+            if ordered_rule is not None and keys is not None:
+                verdict, rule = ordered_rule
                 verdicts[np.flatnonzero(verdicts == 0)[rule.rejects_keys(keys)]] = verdict
             yield block, verdicts
 
     def _results(
-        self, stream: Iterator[tuple[LineBlock, Verdicts | None]], number: int
+        self, stream: Iterator[tuple[LineBlock, Verdicts | None]], stage_index: int
     ) -> Iterator[tuple[LineBlock, tuple[Verdicts, Keys | None]]]:
         """Yield the blocks in order, with the results of :meth:`RuleStages.apply`.
 
         A limited number of blocks is submitted ahead, to keep the workers busy.
         """
         if self._pool is None:
-            for block, previous in stream:
-                yield block, self._stages.apply(number, block.pack(), previous)
+            for block, previous_verdicts in stream:
+                yield block, self._stages.apply(stage_index, block.pack(), previous_verdicts)
             return
         pending: deque[tuple[LineBlock, Future[tuple[Verdicts, Keys | None]]]] = deque()
         try:
-            for block, previous in stream:
-                pending.append((block, self._pool.submit(_apply, number, block.pack(), previous)))
+            for block, previous_verdicts in stream:
+                pending.append(
+                    (block, self._pool.submit(_apply, stage_index, block.pack(), previous_verdicts))
+                )
                 if len(pending) > BLOCKS_AHEAD * self._jobs:
                     finished_block, future = pending.popleft()
                     yield finished_block, future.result()
@@ -188,6 +198,8 @@ def _prepare_worker(settings: CleaningSettings) -> None:
     _stages = RuleStages(settings)
 
 
-def _apply(number: int, raw: RawBlock, previous: Verdicts | None) -> tuple[Verdicts, Keys | None]:
+def _apply(
+    stage_index: int, raw_block: RawBlock, previous_verdicts: Verdicts | None
+) -> tuple[Verdicts, Keys | None]:
     assert _stages is not None
-    return _stages.apply(number, raw, previous)
+    return _stages.apply(stage_index, raw_block, previous_verdicts)

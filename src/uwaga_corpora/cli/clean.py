@@ -151,13 +151,15 @@ def _settings(
         values["languages"] = [
             option or setting for option, setting in zip(languages, configured, strict=True)
         ]
-    selected = values.get("rules")
+    selected_rules = values.get("rules")
     if rules is not None:
-        selected = _names(rules)
-    elif selected is None:
+        selected_rules = _names(rules)
+    elif selected_rules is None:
         codes = values.get("languages") or ("", "")
-        selected = default_rules((str(codes[0]), str(codes[1])))
-    rule_settings: dict[str, Any] = dict.fromkeys(selected) if isinstance(selected, list) else dict(selected)
+        selected_rules = default_rules((str(codes[0]), str(codes[1])))
+    rule_settings: dict[str, Any] = (
+        dict.fromkeys(selected_rules) if isinstance(selected_rules, list) else dict(selected_rules)
+    )
     check_rule_names(_names(without or ""), "--without")
     for name in _names(without or ""):
         rule_settings.pop(name, None)
@@ -182,11 +184,11 @@ def _note_languages(settings: CleaningSettings) -> None:
         typer.echo("no languages given (--from, --to): scripts and languages are not checked", err=True)
 
 
-def _check_reports(paths: list[Path], used: list[Path]) -> None:
+def _check_reports(paths: list[Path], used_paths: list[Path]) -> None:
     for path in paths:
         if path.suffix not in (".json", ".html"):
             raise SettingsError(f"--report {path}: expected a .json or .html file")
-        if path.resolve() in {used_path.resolve() for used_path in used}:
+        if path.resolve() in {used_path.resolve() for used_path in used_paths}:
             raise SettingsError(f"--report {path}: this is an input or output file; choose another name")
         if not path.parent.is_dir():
             raise SettingsError(f"--report {path}: there is no folder {path.parent}")

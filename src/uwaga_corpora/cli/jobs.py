@@ -116,10 +116,10 @@ class JobReporter:
             return
         self._report_time = now
         elapsed = max(now - self._start, 1e-9)
-        remaining = elapsed * (1 - self._share) / max(self._share - self._initial_share, 1e-9)
+        remaining_seconds = elapsed * (1 - self._share) / max(self._share - self._initial_share, 1e-9)
         typer.echo(
             f"{self._rows:,} {self._unit}s, {self._rows / elapsed:,.0f} {self._unit}s/s, {self._share:.0%} "
-            f"of the input, {duration(max(0.0, remaining))} left",
+            f"of the input, {duration(max(0.0, remaining_seconds))} left",
             err=True,
         )
 
@@ -130,8 +130,8 @@ class JobReporter:
             count = sum(int(getattr(part, name)) for part in manifest.parts.values())
             places = self._cut_rows(manifest) if name == "cut" else ""
             notes += [f"{count:,} {label}{places}"] if count else []
-        for skipped in manifest.skipped:
-            typer.echo(f"error: the rest of a file was skipped: {skipped.reason}", err=True)
+        for skipped_file in manifest.skipped:
+            typer.echo(f"error: the rest of a file was skipped: {skipped_file.reason}", err=True)
         if count := len(manifest.skipped):
             notes.append(f"{count:,} damaged file{'s' if count > 1 else ''}")
         if self._first_part is not None and self._rows > self._first_part[1]:
@@ -154,8 +154,8 @@ class JobReporter:
         for row, error in record.failures[: max(0, MAX_REPORTED_FAILURES - self._failed)]:
             label = "" if error.startswith(f"{self._unit} {row}") else f"{self._unit} {row}: "
             typer.echo(f"error: {name}: {label}{error}", err=True)
-        previous, self._failed = self._failed, self._failed + record.failed
-        if previous <= MAX_REPORTED_FAILURES < self._failed:
+        previous_failures, self._failed = self._failed, self._failed + record.failed
+        if previous_failures <= MAX_REPORTED_FAILURES < self._failed:
             typer.echo("error: further failures are listed in manifest.json only", err=True)
 
 

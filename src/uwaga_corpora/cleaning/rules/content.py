@@ -62,8 +62,8 @@ class Punctuation(Rule[PunctuationSettings]):
     def rejects(self, pairs: PairBlock) -> Mask:
         source, target = pairs.source.count_bits(TERMINAL), pairs.target.count_bits(TERMINAL)
         penalty = np.abs(source - target) + np.maximum(source - 1, 0) + np.maximum(target - 1, 0)
-        rejected: Mask = -np.log1p(penalty) < self.settings.min_score
-        return rejected
+        is_rejected: Mask = -np.log1p(penalty) < self.settings.min_score
+        return is_rejected
 
 
 class NumberSettings(StrictModel):
@@ -86,11 +86,11 @@ class Numbers(Rule[NumberSettings]):
 
     def rejects(self, pairs: PairBlock) -> Mask:
         source, target = pairs.source.digits, pairs.target.digits
-        rejected = ~source.equals(target)
-        for index in np.flatnonzero(rejected).tolist():
+        is_rejected = ~source.equals(target)
+        for index in np.flatnonzero(is_rejected).tolist():
             ratio = SequenceMatcher(None, source.text(index), target.text(index)).ratio()
-            rejected[index] = ratio < self.settings.min_similarity
-        return rejected
+            is_rejected[index] = ratio < self.settings.min_similarity
+        return is_rejected
 
 
 ADDRESS = re.compile(
@@ -114,11 +114,11 @@ class Addresses(Rule[AddressSettings]):
 
     def rejects(self, pairs: PairBlock) -> Mask:
         sources, targets = (_addresses(side) for side, _ in pairs.sides)
-        rejected = np.zeros(len(pairs), np.bool_)
+        is_rejected = np.zeros(len(pairs), np.bool_)
         for index in {*sources, *targets}:
             are_equal = sorted(sources.get(index, [])) == sorted(targets.get(index, []))
-            rejected[index] = not are_equal or not self.settings.allow
-        return rejected
+            is_rejected[index] = not are_equal or not self.settings.allow
+        return is_rejected
 
 
 def _addresses(texts: Side) -> dict[int, list[str]]:
@@ -228,5 +228,5 @@ class Markup(Rule[MarkupSettings]):
             counts.append(np.bincount(side.text_indices(positions), minlength=len(pairs)))
         if self.settings.allow_equal:
             counts = [np.abs(counts[0] - counts[1])]
-        rejected: Mask = np.sum(counts, axis=0) > 0
-        return rejected
+        is_rejected: Mask = np.sum(counts, axis=0) > 0
+        return is_rejected

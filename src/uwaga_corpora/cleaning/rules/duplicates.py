@@ -49,9 +49,9 @@ class KeySet:
         firsts = firsts[~self._is_on_disk(keys[firsts])]
         while self._count + len(firsts) > _MAX_LOAD * len(self._table):
             self._grow()
-        inserted = self._insert(keys[firsts])
-        is_new[firsts[inserted]] = True
-        self._count += int(inserted.sum())
+        is_inserted = self._insert(keys[firsts])
+        is_new[firsts[is_inserted]] = True
+        self._count += int(is_inserted.sum())
         return is_new
 
     def __len__(self) -> int:
@@ -65,15 +65,15 @@ class KeySet:
         """Insert distinct keys into the table, and return the mask (keys,) of new keys."""
         mask = np.uint64(len(self._table) - 1)
         is_new = np.zeros(len(keys), np.bool_)
-        remaining = np.arange(len(keys))
+        remaining_indices = np.arange(len(keys))
         slots = (keys & mask).astype(np.int64)
-        while len(remaining):
+        while len(remaining_indices):
             is_free = self._table[slots] == _EMPTY
             # Of several keys for a free slot, the last one written remains; the others continue probing.
-            self._table[slots[is_free]] = keys[remaining[is_free]]
-            is_present = self._table[slots] == keys[remaining]
-            is_new[remaining[is_free & is_present]] = True
-            remaining, slots = remaining[~is_present], (slots[~is_present] + 1) & int(mask)
+            self._table[slots[is_free]] = keys[remaining_indices[is_free]]
+            is_present = self._table[slots] == keys[remaining_indices]
+            is_new[remaining_indices[is_free & is_present]] = True
+            remaining_indices, slots = remaining_indices[~is_present], (slots[~is_present] + 1) & int(mask)
         return is_new
 
     def _grow(self) -> None:
@@ -94,11 +94,11 @@ class KeySet:
 
     def _is_on_disk(self, keys: Keys) -> Mask:
         """Return the mask (keys,) of the sorted keys that are in a run."""
-        stored = np.zeros(len(keys), np.bool_)
+        is_stored = np.zeros(len(keys), np.bool_)
         for run in self._runs:
             positions = np.minimum(np.searchsorted(run, keys), len(run) - 1)
-            stored |= run[positions] == keys
-        return stored
+            is_stored |= run[positions] == keys
+        return is_stored
 
 
 class DuplicateSettings(StrictModel):

@@ -42,15 +42,15 @@ class Language(Rule[LanguageSettings]):
             self._identifier.check(language)
 
     def rejects(self, pairs: PairBlock) -> Mask:
-        rejected = np.zeros(len(pairs), np.bool_)
+        is_rejected = np.zeros(len(pairs), np.bool_)
         for side, language in pairs.sides:
-            is_checked = (side.letters >= self.settings.min_letters) & ~rejected
+            is_checked = (side.letters >= self.settings.min_letters) & ~is_rejected
             texts = side.select(is_checked).strings
             min_confidence = self.settings.min_confidence
-            rejected[is_checked] = [
-                self._identifier.is_other(text, language, min_confidence) for text in texts
+            is_rejected[is_checked] = [
+                self._identifier.is_other_language(text, language, min_confidence) for text in texts
             ]
-        return rejected
+        return is_rejected
 
 
 class ScoreSettings(StrictModel):

@@ -36,16 +36,16 @@ class Length(Rule[LengthSettings]):
 
     def rejects(self, pairs: PairBlock) -> Mask:
         limits = self.settings
-        rejected = (pairs.source.lengths < limits.min_characters) | (
+        is_rejected = (pairs.source.lengths < limits.min_characters) | (
             pairs.target.lengths < limits.min_characters
         )
         for side, _ in pairs.sides:
-            rejected |= side.words < limits.min_words
+            is_rejected |= side.words < limits.min_words
             if limits.max_words:
-                rejected |= side.words > limits.max_words
+                is_rejected |= side.words > limits.max_words
             if limits.max_characters:
-                rejected |= side.lengths > limits.max_characters
-        return rejected
+                is_rejected |= side.lengths > limits.max_characters
+        return is_rejected
 
 
 class RatioSettings(StrictModel):
@@ -66,18 +66,18 @@ class Ratio(Rule[RatioSettings]):
 
     def rejects(self, pairs: PairBlock) -> Mask:
         source, target = pairs.source, pairs.target
-        rejected = np.zeros(len(pairs), np.bool_)
+        is_rejected = np.zeros(len(pairs), np.bool_)
         if self.settings.max_words:
-            rejected |= _exceeds_ratio(source.words, target.words, self.settings.max_words)
+            is_rejected |= _exceeds_ratio(source.words, target.words, self.settings.max_words)
         if self.settings.max_characters:
-            rejected |= _exceeds_ratio(source.lengths, target.lengths, self.settings.max_characters)
-        return rejected & (np.maximum(source.words, target.words) > self.settings.free_words)
+            is_rejected |= _exceeds_ratio(source.lengths, target.lengths, self.settings.max_characters)
+        return is_rejected & (np.maximum(source.words, target.words) > self.settings.free_words)
 
 
 def _exceeds_ratio(first: Counts, second: Counts, limit: float) -> Mask:
     longer, shorter = np.maximum(first, second), np.minimum(first, second)
-    unequal: Mask = (longer / np.maximum(shorter, 1) >= limit) | ((shorter == 0) & (longer > 0))
-    return unequal
+    is_unequal: Mask = (longer / np.maximum(shorter, 1) >= limit) | ((shorter == 0) & (longer > 0))
+    return is_unequal
 
 
 LANGUAGES_WITHOUT_SPACES = ("zh", "ja", "th", "yue", "km", "lo", "my", "bo", "dz")
@@ -99,11 +99,11 @@ class LongWords(Rule[LongWordSettings]):
     settings_type = LongWordSettings
 
     def rejects(self, pairs: PairBlock) -> Mask:
-        rejected = pairs.source.lengths < 0
+        is_rejected = pairs.source.lengths < 0
         for side, language in pairs.sides:
             if language not in LANGUAGES_WITHOUT_SPACES:
-                rejected |= side.longest_words >= self.settings.max_characters
-        return rejected
+                is_rejected |= side.longest_words >= self.settings.max_characters
+        return is_rejected
 
 
 class CharacterSettings(StrictModel):
@@ -139,10 +139,10 @@ class Letters(Rule[LetterSettings]):
     settings_type = LetterSettings
 
     def rejects(self, pairs: PairBlock) -> Mask:
-        rejected = np.zeros(len(pairs), np.bool_)
+        is_rejected = np.zeros(len(pairs), np.bool_)
         for side, _ in pairs.sides:
-            rejected |= side.letters / np.maximum(side.lengths, 1) < self.settings.min_share
-        return rejected
+            is_rejected |= side.letters / np.maximum(side.lengths, 1) < self.settings.min_share
+        return is_rejected
 
 
 class ScriptSettings(StrictModel):
@@ -167,11 +167,11 @@ class Script(Rule[ScriptSettings]):
     needs_languages = True
 
     def rejects(self, pairs: PairBlock) -> Mask:
-        rejected = np.zeros(len(pairs), np.bool_)
+        is_rejected = np.zeros(len(pairs), np.bool_)
         for side, language in pairs.sides:
             scripts = language_scripts(language)
             if scripts is not None:
                 letters = script_letters(scripts)[side.codes]  # (characters,)
-                count, matching = side.count(letters != 0), side.count(letters > ANY_SCRIPT)
-                rejected |= (count > 0) & (matching < self.settings.min_share * count)
-        return rejected
+                letter_count, script_count = side.count(letters != 0), side.count(letters > ANY_SCRIPT)
+                is_rejected |= (letter_count > 0) & (script_count < self.settings.min_share * letter_count)
+        return is_rejected
