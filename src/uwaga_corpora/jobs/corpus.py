@@ -231,22 +231,26 @@ class CorpusJob(Job):
 
     def read(self, start: Position) -> Iterator[Block]:
         lines = islice(self.input.read(), start.row, None)
-        sizes, number, end = part_sizes(start.number, self.manifest.part_rows), start.number, start.row
+        sizes, part_number, end = part_sizes(start.number, self.manifest.part_rows), start.number, start.row
         while end < self._lines:
-            first, size = end, next(sizes)
+            first_row, size = end, next(sizes)
             part = list(islice(lines, size))
-            end = first + len(part)
-            if end != min(self._lines, first + size):
+            end = first_row + len(part)
+            if end != min(self._lines, first_row + size):
                 raise DataError(
                     f"{self.manifest.input.name}: the input changed while it was read; run the command again"
                 )
             yield Block(
-                Position(number, 0, first), len(part), self._task(number, part), end / self._lines, part
+                Position(part_number, 0, first_row),
+                len(part),
+                self._task(part_number, part),
+                end / self._lines,
+                part,
             )
-            number += 1
+            part_number += 1
 
-    def encode(self, block: Block, translated: list[TranslatedText]) -> EncodedPart:
-        remaining = iter(translated)
+    def encode(self, block: Block, translated_texts: list[TranslatedText]) -> EncodedPart:
+        remaining_translations = iter(translated_texts)
         pairs: list[tuple[str, str]] = []
         failures: list[tuple[int, str]] = []
         cut: list[int] = []
@@ -254,7 +258,7 @@ class CorpusJob(Job):
         for line in lines:
             text, error = "", self._fault(line)
             if error is None and line.text.strip():
-                result = next(remaining)
+                result = next(remaining_translations)
                 text, error = result.text or "", result.error
                 cut += [line.number] if result.truncated else []
                 if error is None and not text.strip():
@@ -277,14 +281,14 @@ class CorpusJob(Job):
     def share_before(self, start: Position) -> float:
         return start.row / self._lines
 
-    def _task(self, number: int, lines: Sequence[CorpusLine]) -> Task:
-        usable = [line for line in lines if self._fault(line) is None and line.text.strip()]
+    def _task(self, part_number: int, lines: Sequence[CorpusLine]) -> Task:
+        usable_lines = [line for line in lines if self._fault(line) is None and line.text.strip()]
         return Task(
-            number,
+            part_number,
             "line",
-            [line.number for line in usable],
-            [line.text for line in usable],
-            [list(line.references) for line in usable],
+            [line.number for line in usable_lines],
+            [line.text for line in usable_lines],
+            [list(line.references) for line in usable_lines],
         )
 
     def _fault(self, line: CorpusLine) -> str | None:
@@ -312,13 +316,13 @@ def check_join(job: CorpusJob, path: Path) -> None:
         DataError: the folder of the file does not exist.
         MissingExtraError: the name of the file ends in .zst, and zstandard is not installed.
     """
-    resolved = path.resolve()
-    if resolved in [Path(name).resolve() for name in job.input.files]:
+    resolved_path = path.resolve()
+    if resolved_path in [Path(name).resolve() for name in job.input.files]:
         raise SettingsError(f"{path} is the input: join the parts into another file")
-    if resolved.is_relative_to(job.folder.resolve()):
+    if resolved_path.is_relative_to(job.folder.resolve()):
         raise SettingsError(f"{path} is in the folder of the parts: choose a file outside {job.folder}")
-    if not resolved.parent.is_dir():
-        raise DataError(f"{path}: cannot be written: there is no folder {resolved.parent}")
+    if not resolved_path.parent.is_dir():
+        raise DataError(f"{path}: cannot be written: there is no folder {resolved_path.parent}")
     check_compression(path)
 
 
@@ -358,8 +362,8 @@ def _suffixes(spec: TranslationSpec) -> tuple[str, str]:
     """Return the suffixes of the files of a Moses corpus: the requested languages, or the first model's."""
     languages = formats.describe(find_model(spec.models[0])).languages
     codes = [
-        language or (available[0] if len(available) == 1 else "")
-        for language, available in zip(
+        language or (available_languages[0] if len(available_languages) == 1 else "")
+        for language, available_languages in zip(
             (spec.load.source, spec.load.target), languages or ((), ()), strict=True
         )
     ]
@@ -368,29 +372,33 @@ def _suffixes(spec: TranslationSpec) -> tuple[str, str]:
 
 def _text_cells(files: Sequence[Path], column: int) -> Iterator[Cells | Fault]:
     for path in files:
-        for number, line in enumerate(read_lines(path), start=1):
+        for line_number, line in enumerate(read_lines(path), start=1):
             if line is None or not column:
                 yield "line over 1 MiB" if line is None else (line,)
                 continue
             cells = line.split(b"\t")
             if len(cells) < column:
                 raise DataError(
-                    f"{path}: line {number} has no column {column}; its last column is {len(cells)}"
+                    f"{path}: line {line_number} has no column {column}; its last column is {len(cells)}"
                 )
             yield (cells[column - 1],)
 
 
 def _corpus_lines(rows: Callable[[], Iterator[Cells | Fault]]) -> Iterator[CorpusLine]:
-    return (_corpus_line(number, cells) for number, cells in enumerate(rows(), start=1))
+    return (_corpus_line(line_number, cells) for line_number, cells in enumerate(rows(), start=1))
 
 
-def _corpus_line(number: int, cells: Cells | Fault) -> CorpusLine:
+def _corpus_line(line_number: int, cells: Cells | Fault) -> CorpusLine:
     if isinstance(cells, str):
-        return CorpusLine(number, "") if cells == "empty source" else CorpusLine(number, "", fault=cells)
+        return (
+            CorpusLine(line_number, "")
+            if cells == "empty source"
+            else CorpusLine(line_number, "", fault=cells)
+        )
     try:
         text, *references = (BREAKS_AND_TABS.sub(" ", cell_text(cell)) for cell in cells)
     except UnicodeError:
-        return CorpusLine(number, "", fault="bad UTF-8")
+        return CorpusLine(line_number, "", fault="bad UTF-8")
     if any("\0" in cell for cell in (text, *references)):
-        return CorpusLine(number, "", fault="NUL character")
-    return CorpusLine(number, text, tuple(cell for cell in references if cell.strip()))
+        return CorpusLine(line_number, "", fault="NUL character")
+    return CorpusLine(line_number, text, tuple(cell for cell in references if cell.strip()))

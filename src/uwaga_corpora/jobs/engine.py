@@ -167,15 +167,15 @@ class DamagedInputError(DataError):
         self.damaged = damaged
 
 
-def part_sizes(number: int, maximum: int) -> Iterator[int]:
-    """Yield the number of rows of each part, starting with part ``number``.
+def part_sizes(part_number: int, maximum: int) -> Iterator[int]:
+    """Yield the number of rows of each part, starting with part ``part_number``.
 
     The numbers double from :data:`FIRST_PART_ROWS` to ``maximum``, so that the first results are soon stored
     and shown.
     """
     while True:
-        yield min(maximum, FIRST_PART_ROWS << min(number, 30))
-        number += 1
+        yield min(maximum, FIRST_PART_ROWS << min(part_number, 30))
+        part_number += 1
 
 
 class Position(NamedTuple):
@@ -277,7 +277,7 @@ class Job(ABC):
         """Yield the blocks of the input, starting with the block at a position."""
 
     @abstractmethod
-    def encode(self, block: Block, translated: list[TranslatedText]) -> EncodedPart:
+    def encode(self, block: Block, translated_texts: list[TranslatedText]) -> EncodedPart:
         """Return the part for a block, given the translations of the texts in its task."""
 
     @abstractmethod
@@ -287,13 +287,13 @@ class Job(ABC):
     def check_unchanged(self) -> None:  # noqa: B027 (an input that is read once needs no check)
         """Raise an error if the input changed while it was read."""
 
-    def with_repairs(self, started: Manifest) -> Manifest:
+    def with_repairs(self, started_manifest: Manifest) -> Manifest:
         """Return a started job's manifest without the parts of a damaged file that has been repaired."""
-        return started
+        return started_manifest
 
-    def part_name(self, number: int) -> str:
+    def part_name(self, part_number: int) -> str:
         """Return the name of a part: ``part-00000.parquet``."""
-        return f"part-{number:05d}{self.suffix}"
+        return f"part-{part_number:05d}{self.suffix}"
 
 
 @dataclass
@@ -331,7 +331,7 @@ def run_job(job: Job, workers: Workers, progress: JobProgress) -> Manifest:
         try:
             _write_missing(job, state, start, workers, progress)
             job.check_unchanged()
-            _save(job, state, finished=True)
+            _save(job, state, is_finished=True)
         except BaseException as error:
             if isinstance(error, DamagedInputError):
                 state.manifest = state.manifest.model_copy(update={"damaged": error.damaged})
@@ -383,25 +383,27 @@ def _lock(target: FileStore) -> contextlib.AbstractContextManager[object]:
 def _load_state(job: Job) -> _State:
     """Return the state recorded in the target's manifest, or a new state."""
     sizes = {file.name: file.size for file in job.target.files()}
-    started = read_manifest(job.target)
-    if started is None or not (started.parts or any(map(PART_NAME.fullmatch, sizes))):
+    started_manifest = read_manifest(job.target)
+    if started_manifest is None or not (started_manifest.parts or any(map(PART_NAME.fullmatch, sizes))):
         return _State(job.manifest)  # ignore a job that failed before its first part
-    recorded, started = started, job.with_repairs(started)
+    recorded_manifest, started_manifest = started_manifest, job.with_repairs(started_manifest)
     check_same_job(
         job.target.name,
-        started.identity(),
+        started_manifest.identity(),
         job.manifest.identity(),
         "choose another folder or delete this one",
     )
-    if started is not recorded:  # a repaired file may give fewer parts than before
-        for name in [name for name in sizes if PART_NAME.fullmatch(name) and name not in started.parts]:
+    if started_manifest is not recorded_manifest:  # a repaired file may give fewer parts than before
+        for name in [
+            name for name in sizes if PART_NAME.fullmatch(name) and name not in started_manifest.parts
+        ]:
             job.target.remove(name)
             del sizes[name]
-    job.skipped = {skipped.file: skipped for skipped in started.skipped}
-    parts = {name: record for name, record in started.parts.items() if name in sizes}
+    job.skipped = {skipped.file: skipped for skipped in started_manifest.skipped}
+    parts = {name: record for name, record in started_manifest.parts.items() if name in sizes}
     _check_parts(job.target, parts, sizes)
-    finished = started.finished and len(parts) == len(started.parts)
-    return _State(started.model_copy(update={"parts": parts, "finished": finished}), parts)
+    is_finished = started_manifest.finished and len(parts) == len(started_manifest.parts)
+    return _State(started_manifest.model_copy(update={"parts": parts, "finished": is_finished}), parts)
 
 
 def _check_parts(target: FileStore, parts: Mapping[str, PartRecord], sizes: Mapping[str, int]) -> None:
@@ -434,8 +436,8 @@ def _write_missing(job: Job, state: _State, start: Position, workers: Workers, p
     try:
         try:
             for block in job.read(start):
-                number = block.position.number
-                if job.part_name(number) in state.parts:
+                part_number = block.position.number
+                if job.part_name(part_number) in state.parts:
                     continue
                 if not block.task.texts:
                     _write_part(job, state, block, [], progress)
@@ -443,7 +445,7 @@ def _write_missing(job: Job, state: _State, start: Position, workers: Workers, p
                 pool = pool or workers.pool(job.spec, job.fingerprint)
                 while len(in_flight) >= BLOCKS_PER_WORKER * pool.count:
                     _write_result(job, state, in_flight, pool.get_result(), progress)
-                in_flight[number] = block
+                in_flight[part_number] = block
                 pool.put(block.task)
         except DataError as error:
             read_error = error
@@ -466,9 +468,9 @@ def _write_result(
 
 
 def _write_part(
-    job: Job, state: _State, block: Block, translated: list[TranslatedText], progress: JobProgress
+    job: Job, state: _State, block: Block, translated_texts: list[TranslatedText], progress: JobProgress
 ) -> None:
-    part, name = job.encode(block, translated), job.part_name(block.position.number)
+    part, name = job.encode(block, translated_texts), job.part_name(block.position.number)
     _check_replaceable(job.target, name)
     if not state.parts:
         _save(job, state)  # marks the folder as this job's
@@ -498,15 +500,15 @@ def _check_replaceable(target: FileStore, name: str) -> None:
             raise DataError(f"{path}: not a regular file; delete it, and the next run writes it again")
 
 
-def _save(job: Job, state: _State, finished: bool = False) -> None:
+def _save(job: Job, state: _State, is_finished: bool = False) -> None:
     """Write the manifest atomically."""
     start = time.monotonic()
     parts = dict(sorted(state.parts.items(), key=lambda item: (len(item[0]), item[0])))
-    damaged = None if finished else state.manifest.damaged
+    damaged = None if is_finished else state.manifest.damaged
     state.manifest = state.manifest.model_copy(
         update={
             "parts": parts,
-            "finished": finished,
+            "finished": is_finished,
             "damaged": damaged,
             "skipped": tuple(job.skipped.values()),
         }

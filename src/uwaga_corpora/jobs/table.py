@@ -119,19 +119,19 @@ class TableJob(Job):
         super().__init__(target, spec, "batch", settings, record, part_rows)
 
     def read(self, start: Position) -> Iterator[Block]:
-        number, first_file, first_row = start
+        part_number, first_file, first_row = start
         for index in range(first_file, len(self.files)):
             size = self.files[index].size
-            first = first_row if index == first_file else 0
-            limit = BlockLimit(part_sizes(number, self.manifest.part_rows), self.part_bytes)
+            start_row = first_row if index == first_file else 0
+            limit = BlockLimit(part_sizes(part_number, self.manifest.part_rows), self.part_bytes)
             try:
                 for rows in self.format.read(
-                    self._source_file(self.files[index]), self.columns, first, limit
+                    self._source_file(self.files[index]), self.columns, start_row, limit
                 ):
-                    position = Position(number, index, rows.first)
+                    position = Position(part_number, index, rows.first)
                     share = self.share_before(position) + rows.share * size / max(1, self._bytes)
-                    yield Block(position, rows.count, _task(number, rows), share, rows)
-                    number += 1
+                    yield Block(position, rows.count, _task(part_number, rows), share, rows)
+                    part_number += 1
             except StoreRefusedError:
                 raise
             except DataError as error:
@@ -140,11 +140,12 @@ class TableJob(Job):
                 name = self.files[index].name
                 self.skipped[index] = SkippedFile(file=index, name=name, reason=str(error))
 
-    def encode(self, block: Block, translated: list[TranslatedText]) -> EncodedPart:
+    def encode(self, block: Block, translated_texts: list[TranslatedText]) -> EncodedPart:
         rows: BlockRows = block.content
-        remaining = iter(translated)
+        remaining_translations = iter(translated_texts)
         cells = [
-            [next(remaining) if text else TranslatedText(text) for text in column] for column in rows.texts
+            [next(remaining_translations) if text else TranslatedText(text) for text in column]
+            for column in rows.texts
         ]
         for (column, row), error in rows.problems.items():
             cells[column][row] = TranslatedText(None, error=error)
@@ -177,16 +178,21 @@ class TableJob(Job):
                     "a new folder"
                 )
 
-    def with_repairs(self, started: Manifest) -> Manifest:
-        damaged = started.damaged
-        if damaged is None or self.manifest.input.sha256 == started.input.sha256:
-            return started
-        before, after = self.files[: damaged.file], self.files[damaged.file :]
-        is_removed = (damaged.before, damaged.after) == (_listing_sha256(before), _listing_sha256(after))
-        if not is_removed and (not after or damaged != self._damaged_file(damaged.file)):
-            return started  # other files changed too: another input
-        parts = {name: part for name, part in started.parts.items() if part.file < damaged.file}
-        return started.model_copy(update={"input": self.manifest.input, "parts": parts, "finished": False})
+    def with_repairs(self, started_manifest: Manifest) -> Manifest:
+        damaged = started_manifest.damaged
+        if damaged is None or self.manifest.input.sha256 == started_manifest.input.sha256:
+            return started_manifest
+        files_before, files_after = self.files[: damaged.file], self.files[damaged.file :]
+        is_removed = (damaged.before, damaged.after) == (
+            _listing_sha256(files_before),
+            _listing_sha256(files_after),
+        )
+        if not is_removed and (not files_after or damaged != self._damaged_file(damaged.file)):
+            return started_manifest  # other files changed too: another input
+        parts = {name: part for name, part in started_manifest.parts.items() if part.file < damaged.file}
+        return started_manifest.model_copy(
+            update={"input": self.manifest.input, "parts": parts, "finished": False}
+        )
 
     def _check_columns(self) -> None:
         """Check the columns of the first file or, with ``skip``, of the first file that has the columns."""
@@ -210,12 +216,12 @@ class TableJob(Job):
         return SourceFile(name, file.size, lambda: self.source.open(file.name), self.skip)
 
     def _damaged_file(self, index: int) -> DamagedFile:
-        before, after = self.files[:index], self.files[index + 1 :]
+        files_before, files_after = self.files[:index], self.files[index + 1 :]
         return DamagedFile(
             file=index,
             name=self.files[index].name,
-            before=_listing_sha256(before),
-            after=_listing_sha256(after),
+            before=_listing_sha256(files_before),
+            after=_listing_sha256(files_after),
         )
 
 
@@ -235,7 +241,7 @@ def _checked_columns(format_: TableFormat, columns: Columns) -> Columns:
     return Columns((TextColumn("line", "translation"),))
 
 
-def _task(number: int, rows: BlockRows) -> Task:
+def _task(part_number: int, rows: BlockRows) -> Task:
     """Return the task with the texts to translate, column by column."""
     numbers, texts, keys = list[int](), list[str](), list[str]()
     for column in rows.texts:
@@ -244,7 +250,7 @@ def _task(number: int, rows: BlockRows) -> Task:
                 numbers.append(rows.first + index + 1)
                 texts.append(text)
                 keys += rows.keys[index : index + 1]
-    return Task(number, "row", numbers, texts, [], keys)
+    return Task(part_number, "row", numbers, texts, [], keys)
 
 
 def _listing_sha256(files: Sequence[StoredFile]) -> str:

@@ -163,8 +163,10 @@ class TableFormat(Protocol):
         """Raise DataError if a column to translate is missing, or a column to add exists."""
         ...
 
-    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
-        """Yield the rows of a file in blocks, starting with the row of index ``first``."""
+    def read(
+        self, file: SourceFile, columns: Columns, first_row: int, limit: BlockLimit
+    ) -> Iterator[BlockRows]:
+        """Yield the rows of a file in blocks, starting with the row of index ``first_row``."""
         ...
 
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
@@ -203,8 +205,10 @@ class TextFormat:
         for line in islice(_lines(file, 0), 1):  # fails if the file cannot be opened
             line.text(file)
 
-    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
-        for start, lines in _blocks(file, first, limit):
+    def read(
+        self, file: SourceFile, columns: Columns, first_row: int, limit: BlockLimit
+    ) -> Iterator[BlockRows]:
+        for start, lines in _blocks(file, first_row, limit):
             decoded = [line.text(file) for line in lines]
             texts = [text.replace("\r", " ") for text, _ in decoded]
             problems = {(0, index): problem for index, (_, problem) in enumerate(decoded) if problem}
@@ -244,8 +248,10 @@ class JsonLinesFormat:
                     )
             return
 
-    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
-        for start, lines in _blocks(file, first, limit):
+    def read(
+        self, file: SourceFile, columns: Columns, first_row: int, limit: BlockLimit
+    ) -> Iterator[BlockRows]:
+        for start, lines in _blocks(file, first_row, limit):
             yield self._rows(file, columns, start, lines)
 
     def _rows(self, file: SourceFile, columns: Columns, start: int, lines: list[_Line]) -> BlockRows:
@@ -273,13 +279,13 @@ class JsonLinesFormat:
         for index, row in enumerate(rows.content):
             chunks.append(row.content)
             if row.is_object:
-                added = [
+                added_columns = [
                     f"{json.dumps(name, ensure_ascii=False)}: {_json(value)}"
-                    for column, translated in zip(columns.columns, cells, strict=True)
-                    for name, value in columns.new_values(column, translated[index])
+                    for column, translated_texts in zip(columns.columns, cells, strict=True)
+                    for name, value in columns.new_values(column, translated_texts[index])
                 ]
                 comma = b"" if row.content[-1:] == b"{" else b", "
-                chunks.append(comma + ", ".join(added).encode() + b"}")
+                chunks.append(comma + ", ".join(added_columns).encode() + b"}")
             chunks.append(b"\n")
         return b"".join(chunks)
 
@@ -328,46 +334,47 @@ def _without_brace(line: _Line, is_bad: bool) -> memoryview:
     return memoryview(content.removesuffix(b"\n").removesuffix(b"\r"))[start:]
 
 
-def _blocks(file: SourceFile, first: int, limit: BlockLimit) -> Iterator[tuple[int, list[_Line]]]:
-    """Yield blocks of lines, starting at index ``first``, each with the index of its first line."""
+def _blocks(file: SourceFile, first_row: int, limit: BlockLimit) -> Iterator[tuple[int, list[_Line]]]:
+    """Yield blocks of lines, starting at index ``first_row``, each with the index of its first line."""
     block: list[_Line] = []
     try:
-        for line in _lines(file, first):
+        for line in _lines(file, first_row):
             block.append(line)
             if limit.ends_after(len(line.content)):
-                yield first, block
-                first, block = first + len(block), []
+                yield first_row, block
+                first_row, block = first_row + len(block), []
     except DataError:
         if file.skip and block:
-            yield first, block
+            yield first_row, block
         raise
     if block:
-        yield first, block
+        yield first_row, block
 
 
-def _lines(file: SourceFile, first: int) -> Iterator[_Line]:
-    """Yield the lines, starting at index ``first``."""
-    number = 0
-    plain = file.open()
+def _lines(file: SourceFile, first_row: int) -> Iterator[_Line]:
+    """Yield the lines, starting at index ``first_row``."""
+    line_number = 0
+    stream = file.open()
     try:
-        with open_decompressed(plain, file.name) as content:
-            while raw := content.readline(MAX_ROW_BYTES):
-                number += 1
+        with open_decompressed(stream, file.name) as content:
+            while raw_line := content.readline(MAX_ROW_BYTES):
+                line_number += 1
                 problem = None
-                if len(raw) == MAX_ROW_BYTES and not raw.endswith(b"\n"):
+                if len(raw_line) == MAX_ROW_BYTES and not raw_line.endswith(b"\n"):
                     problem = (
-                        f"{file.name}: line {number} is longer than {MAX_ROW_BYTES >> 20} MB; is it text?"
+                        f"{file.name}: line {line_number} is longer than {MAX_ROW_BYTES >> 20} MB; is it "
+                        "text?"
                     )
                     if not file.skip:
                         raise DataError(problem)
-                    while raw and not raw.endswith(b"\n"):
-                        raw = content.readline(MAX_ROW_BYTES)
-                if number > first:
-                    yield _Line(raw, number, min(1.0, plain.tell() / max(1, file.size)), problem)
+                    while raw_line and not raw_line.endswith(b"\n"):
+                        raw_line = content.readline(MAX_ROW_BYTES)
+                if line_number > first_row:
+                    yield _Line(raw_line, line_number, min(1.0, stream.tell() / max(1, file.size)), problem)
     except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-        raise damage_error(file.name, error, f"after line {number}") from None
+        raise damage_error(file.name, error, f"after line {line_number}") from None
     finally:
-        plain.close()
+        stream.close()
 
 
 class ParquetFormat:
@@ -388,14 +395,16 @@ class ParquetFormat:
         with file.open() as content:
             self._check_schema(self._open(file, content).schema_arrow, file.name, columns)
 
-    def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
+    def read(
+        self, file: SourceFile, columns: Columns, first_row: int, limit: BlockLimit
+    ) -> Iterator[BlockRows]:
         with file.open() as content:
             table = self._open(file, content)
             self._check_schema(table.schema_arrow, file.name, columns)
-            total, row = table.metadata.num_rows, first
+            total, row = table.metadata.num_rows, first_row
             block: list[Any] = []
             try:
-                for batch in self._batches(table, first):
+                for batch in self._batches(table, first_row):
                     start = 0
                     for end, size in enumerate(self._sizes(batch), start=1):
                         if limit.ends_after(size):
@@ -419,8 +428,8 @@ class ParquetFormat:
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
         arrow: Any = self._arrow
         table: Any = rows.content
-        for column, translated in zip(columns.columns, cells, strict=True):
-            values = [dict(columns.new_values(column, cell)) for cell in translated]
+        for column, translated_texts in zip(columns.columns, cells, strict=True):
+            values = [dict(columns.new_values(column, cell)) for cell in translated_texts]
             for name, _ in columns.new_values(column, TranslatedText(None)):
                 is_number = name in (f"{column.target}_score", f"{column.target}_memory")
                 value_type = arrow.float64() if is_number else arrow.string()
@@ -437,37 +446,41 @@ class ParquetFormat:
 
     def _check_schema(self, schema: Any, name: str, columns: Columns) -> None:
         types = self._arrow.types
-        existing = list(schema.names)
+        existing_names = list(schema.names)
         for source in columns.sources:
-            if existing.count(source) != 1:
-                problem = "no column" if source not in existing else "several columns"
-                raise DataError(f"{name}: {problem} {quoted(source)}; its columns: {', '.join(existing)}")
+            if existing_names.count(source) != 1:
+                problem = "no column" if source not in existing_names else "several columns"
+                raise DataError(
+                    f"{name}: {problem} {quoted(source)}; its columns: {', '.join(existing_names)}"
+                )
         for column in columns.columns:
             column_type = schema.field(column.source).type
-            inner = column_type.value_type if types.is_dictionary(column_type) else column_type
-            if not (types.is_string(inner) or types.is_large_string(inner) or types.is_null(inner)):
+            value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
+            if not (
+                types.is_string(value_type) or types.is_large_string(value_type) or types.is_null(value_type)
+            ):
                 raise DataError(f"{name}: the column {column.source} holds {column_type}, not text")
         for new_name in columns.names():
-            if new_name in existing:
+            if new_name in existing_names:
                 raise DataError(
                     f"{name}: it already has a column {new_name}; choose another name with --column "
                     "NAME=OTHER"
                 )
 
-    def _batches(self, table: Any, first: int) -> Iterator[Any]:
-        """Yield batches, starting at row ``first``, without reading the row groups before it."""
-        for number in range(table.metadata.num_row_groups):
-            group = table.metadata.row_group(number)
-            if first >= group.num_rows:
-                first -= group.num_rows
+    def _batches(self, table: Any, first_row: int) -> Iterator[Any]:
+        """Yield batches, starting at row ``first_row``, without reading the row groups before it."""
+        for group_index in range(table.metadata.num_row_groups):
+            group = table.metadata.row_group(group_index)
+            if first_row >= group.num_rows:
+                first_row -= group.num_rows
                 continue
             mean = max(1, group.total_byte_size // max(1, group.num_rows))
             rows = max(1, min(BATCH_ROWS, BATCH_BYTES // mean))
-            for batch in table.iter_batches(rows, row_groups=[number], use_threads=False):
-                skipped = min(first, batch.num_rows)
-                first -= skipped
-                if skipped < batch.num_rows:
-                    yield batch.slice(skipped)
+            for batch in table.iter_batches(rows, row_groups=[group_index], use_threads=False):
+                skipped_rows = min(first_row, batch.num_rows)
+                first_row -= skipped_rows
+                if skipped_rows < batch.num_rows:
+                    yield batch.slice(skipped_rows)
 
     def _sizes(self, batch: Any) -> list[int]:
         """Return the size of each row (rows,): the lengths of strings, and a constant for other values."""
@@ -484,12 +497,14 @@ class ParquetFormat:
                 sizes = [size + (length or 0) for size, length in zip(sizes, lengths, strict=True)]
         return sizes
 
-    def _rows(self, batches: list[Any], schema: Any, columns: Columns, first: int, total: int) -> BlockRows:
+    def _rows(
+        self, batches: list[Any], schema: Any, columns: Columns, first_row: int, total: int
+    ) -> BlockRows:
         table = self._arrow.Table.from_batches(batches, schema).combine_chunks()
         texts = [table.column(column.source).to_pylist() for column in columns.columns]
         keys = [_key(value) for value in table.column(columns.key).to_pylist()] if columns.key else ()
-        share = (first + table.num_rows) / max(1, total)
-        return BlockRows(first, table.num_rows, texts, share, table, keys=keys)
+        share = (first_row + table.num_rows) / max(1, total)
+        return BlockRows(first_row, table.num_rows, texts, share, table, keys=keys)
 
 
 TABLE_FORMATS: Mapping[str, Callable[[], TableFormat]] = {
@@ -537,8 +552,8 @@ def find_format(
         )
     if name is not None and name not in inferred_names:
         raise DataError(f"{location}: the folder contains no {name} files, only {format_list}")
-    selected = name or inferred_names[0]
-    return TABLE_FORMATS[selected](), [file for file in data_files if formats[file.name] == selected]
+    format_name = name or inferred_names[0]
+    return TABLE_FORMATS[format_name](), [file for file in data_files if formats[file.name] == format_name]
 
 
 def is_file_name(location: str, file: StoredFile) -> bool:

@@ -315,7 +315,7 @@ class TaskTranslator:
         """
         order = sorted(range(len(task.texts)), key=lambda index: -len(task.texts[index]))
         limit = max(1, WINDOW // (self._spec.choice.nbest if self._spec.choice else 1))
-        translated: dict[int, TranslatedText] = {}
+        translated_texts: dict[int, TranslatedText] = {}
         for window in windows(order, [len(task.texts[index]) for index in order], limit):
             results = [
                 translator.run(
@@ -325,22 +325,24 @@ class TaskTranslator:
                 for translator, request in self._translators
             ]
             for index, *translations in zip(window, *results, strict=True):
-                translated[index] = self._result(task, index, translations)
+                translated_texts[index] = self._result(task, index, translations)
             on_texts(len(window))
-        return [translated[index] for index in range(len(task.texts))]
+        return [translated_texts[index] for index in range(len(task.texts))]
 
     def _result(self, task: Task, index: int, translations: Sequence[Translation]) -> TranslatedText:
         if self._spec.choice is None:
-            [best] = translations
+            [translation] = translations
         else:
             search = self._translators[0][1].search
             sampled = isinstance(search, SearchOptions) and search.sample
-            best = choose_target(self._spec.choice, translations, task.references[index], sampled)
-        if best.error is not None:
-            return TranslatedText(None, error=str(best.error))
-        links = None if best.alignment is None else str(best.alignment)
-        memory = min((use.score for use in best.memory), default=None)
-        return TranslatedText(best.text, best.score, links, truncated=best.truncated, memory=memory)
+            translation = choose_target(self._spec.choice, translations, task.references[index], sampled)
+        if translation.error is not None:
+            return TranslatedText(None, error=str(translation.error))
+        links = None if translation.alignment is None else str(translation.alignment)
+        memory = min((use.score for use in translation.memory), default=None)
+        return TranslatedText(
+            translation.text, translation.score, links, truncated=translation.truncated, memory=memory
+        )
 
 
 def windows(texts: Sequence[int], sizes: Sequence[int], limit: int) -> Iterator[Sequence[int]]:

@@ -187,13 +187,13 @@ class WorkerPool:
 
     def get_result(self) -> TaskResult:
         """Wait for a result and return it; results may come in any order."""
-        waited = 0.0
+        idle_seconds = 0.0
         while True:
             try:
                 result = self._results.get(timeout=1.0)
             except queue.Empty:
-                waited = 0.0 if self._ready else waited + 1.0
-                if waited >= READY_TIMEOUT:
+                idle_seconds = 0.0 if self._ready else idle_seconds + 1.0
+                if idle_seconds >= READY_TIMEOUT:
                     raise ModelError(
                         f"no worker has been ready for {READY_TIMEOUT / 60:.0f} minutes: does a node have "
                         "the resources for one? Run the same command to resume"
