@@ -115,7 +115,7 @@ def _pop_load_options(options: dict[str, Any]) -> dict[str, Any]:
     for name in ("torch_dtype", "dtype"):
         if (value := options.pop(name, None)) is not None:
             load_options["dtype"] = str(value).removeprefix("torch.")
-    allowed: dict[str, tuple[object, ...]] = {
+    allowed_values: dict[str, tuple[object, ...]] = {
         "framework": (None, "pt"),
         "device_map": (None, "auto"),
         "trust_remote_code": (None, False),
@@ -123,7 +123,7 @@ def _pop_load_options(options: dict[str, Any]) -> dict[str, Any]:
         "use_fast": (None, True, False),
         "model_kwargs": (None, {}),
     }
-    for name, values in allowed.items():
+    for name, values in allowed_values.items():
         if (value := options.pop(name, None)) not in values:
             explanation = (
                 "uwaga never runs code of models" if name == "trust_remote_code" else "not supported by uwaga"
@@ -208,7 +208,7 @@ class Pipeline:
     def _merge_arguments(self, options: Mapping[str, Any]) -> Record:
         """Return the pipeline's arguments, updated with those of a call, checked and without ignored ones."""
         merged = {**self._defaults, **options}
-        allowed = {
+        allowed_options = {
             *self.arguments,
             *SEARCH_OPTIONS,
             *LENGTH_ARGUMENTS,
@@ -218,22 +218,22 @@ class Pipeline:
         }
         arguments: Record = {}
         for name, value in merged.items():
-            if name not in allowed:
-                matches = difflib.get_close_matches(name, allowed, n=1)
+            if name not in allowed_options:
+                matches = difflib.get_close_matches(name, allowed_options, n=1)
                 hint = f"; did you mean {matches[0]!r}?" if matches else ", which uwaga does not support"
                 raise SettingsError(f"unknown argument {name!r}{hint}")
             if name not in NEUTRAL_ARGUMENTS:
                 arguments[name] = value
             elif NEUTRAL_ARGUMENTS[name] and not any(
-                value is neutral or value == neutral for neutral in NEUTRAL_ARGUMENTS[name]
+                value is neutral_value or value == neutral_value for neutral_value in NEUTRAL_ARGUMENTS[name]
             ):
                 explanation = EXPLANATIONS.get(name, "not supported by uwaga's search")
                 raise SettingsError(f"{name}={quoted(value)}: {explanation}")
         return arguments
 
 
-def _texts(inputs: Sequence[Any], number: int) -> list[str]:
-    for index, text in enumerate(inputs, start=number):
+def _texts(inputs: Sequence[Any], first_number: int) -> list[str]:
+    for index, text in enumerate(inputs, start=first_number):
         if not isinstance(text, str):
             raise DataError(f"text {index} is not a string but {type(text).__name__}")
     return list(inputs)
@@ -250,14 +250,14 @@ def _task_defaults(folder: Path, task: str) -> Record:
         raise SettingsError(f"{path}: not JSON: {error}") from None
     tasks = config.get("task_specific_params") if isinstance(config, dict) else None
     defaults = tasks.get(task) if isinstance(tasks, dict) else None
-    allowed = {
+    allowed_names = {
         *SEARCH_OPTIONS,
         *LENGTH_ARGUMENTS,
         "early_stopping",
         *(() if TRANSLATION_TASK.fullmatch(task) else ("prefix",)),
     }
     return (
-        {name: value for name, value in defaults.items() if name in allowed}
+        {name: value for name, value in defaults.items() if name in allowed_names}
         if isinstance(defaults, dict)
         else {}
     )
@@ -295,9 +295,9 @@ def search_options(arguments: Mapping[str, Any], *, context_tokens: int) -> Reco
     if options.get("sample"):
         options.pop("beam", None)
     for bound in ("max", "min"):
-        total, new = arguments.get(f"{bound}_length"), arguments.get(f"{bound}_new_tokens")
-        if new is not None:
-            options[f"{bound}_length"] = new
+        total, new_total = arguments.get(f"{bound}_length"), arguments.get(f"{bound}_new_tokens")
+        if new_total is not None:
+            options[f"{bound}_length"] = new_total
         elif total is not None:
             options[f"{bound}_length"] = (
                 total - context_tokens if bound == "max" else max(0, total - context_tokens)
@@ -384,8 +384,8 @@ class TextGenerationPipeline(Pipeline):
         answers = []
         for chat, best in zip(chats, self._continuations(chats, options), strict=True):
             texts = [continuation.text for continuation in (best, *best.alternatives)]
-            extended = [[*chat, {"role": "assistant", "content": text}] for text in texts]
-            outputs = texts if return_full_text is False else extended
+            extended_chats = [[*chat, {"role": "assistant", "content": text}] for text in texts]
+            outputs = texts if return_full_text is False else extended_chats
             answers.append([{"generated_text": output} for output in outputs])
         return answers
 
@@ -436,14 +436,14 @@ class FillMaskPipeline(Pipeline):
                 raise SettingsError(f"{name}: not supported in the task fill-mask, which generates no text")
         tokeniser, vocabulary = self.model.tokeniser, self.model.model.vocabulary
         targets = options.get("targets")
-        allowed = (
+        allowed_ids = (
             None
             if targets is None
             else self._first_token_ids([targets] if isinstance(targets, str) else targets)
         )
         limit = options.get("top_k") or 5
         predictions = self.model.fill(
-            list(texts), k=min(limit, vocabulary) if allowed is None else vocabulary
+            list(texts), k=min(limit, vocabulary) if allowed_ids is None else vocabulary
         )
         answers = []
         for text, gaps in zip(texts, predictions, strict=True):
@@ -456,11 +456,11 @@ class FillMaskPipeline(Pipeline):
                     token = tokeniser.token_id(filling.token)
                     if token is None or (allowed_ids is not None and token not in allowed_ids):
                         continue
-                    filled = [*ids[:position], token, *ids[position + 1 :]]
+                    filled_ids = [*ids[:position], token, *ids[position + 1 :]]
                     sequence = (
-                        tokeniser.decode(filled)
+                        tokeniser.decode(filled_ids)
                         if len(positions) == 1
-                        else self._decode_with_special_tokens(filled)
+                        else self._decode_with_special_tokens(filled_ids)
                     )
                     row.append(
                         {
@@ -484,8 +484,10 @@ class FillMaskPipeline(Pipeline):
                 pending.append(token)
                 continue
             if pending:
-                decoded = tokeniser.decode(pending)
-                text += decoded.removeprefix("##") if decoded.startswith("##") else f" {decoded}"
+                decoded_text = tokeniser.decode(pending)
+                text += (
+                    decoded_text.removeprefix("##") if decoded_text.startswith("##") else f" {decoded_text}"
+                )
                 pending = []
             text += f" {piece}"
         return text.strip()

@@ -24,10 +24,12 @@ def repetition_penalty(penalty: float) -> Adjustment:
     §4.1, as in CTranslate2 and ``transformers``).
     """
 
-    def adjust(logits: Logits, written: Ids) -> None:
-        rows = np.arange(len(written))[:, None]
-        previous = logits[rows, written]
-        logits[rows, written] = np.where(previous < 0, previous * penalty, previous / penalty)
+    def adjust(logits: Logits, generated_ids: Ids) -> None:
+        rows = np.arange(len(generated_ids))[:, None]
+        previous_logits = logits[rows, generated_ids]
+        logits[rows, generated_ids] = np.where(
+            previous_logits < 0, previous_logits * penalty, previous_logits / penalty
+        )
 
     return adjust
 
@@ -38,12 +40,12 @@ def suppress_sequences(sequences: Sequence[Sequence[int]]) -> Adjustment:
     The last token of a sequence is suppressed in rows that end with the sequence's other tokens.
     """
 
-    def adjust(logits: Logits, written: Ids) -> None:
-        for *beginning, last in sequences:
-            length = len(beginning)
-            if length <= written.shape[1]:
-                matches = (written[:, written.shape[1] - length :] == beginning).all(axis=1)
-                logits[matches, last] = -np.inf
+    def adjust(logits: Logits, generated_ids: Ids) -> None:
+        for *prefix, last_token in sequences:
+            length = len(prefix)
+            if length <= generated_ids.shape[1]:
+                matches = (generated_ids[:, generated_ids.shape[1] - length :] == prefix).all(axis=1)
+                logits[matches, last_token] = -np.inf
 
     return adjust
 
@@ -55,11 +57,11 @@ def bias_prefix(prefix: Sequence[int], beta: float) -> Adjustment:
     next token: ``p'(y) = (1 - beta) p(y) + beta [y = next]``.
     """
 
-    def adjust(logits: Logits, written: Ids) -> None:
-        steps = written.shape[1]
+    def adjust(logits: Logits, generated_ids: Ids) -> None:
+        steps = generated_ids.shape[1]
         if steps >= len(prefix):
             return
-        follows_prefix = (written == prefix[:steps]).all(axis=1)
+        follows_prefix = (generated_ids == prefix[:steps]).all(axis=1)
         total = np.logaddexp.reduce(logits[follows_prefix], axis=1, keepdims=True)
         biased = logits[follows_prefix] - total + np.log1p(-beta)
         biased[:, prefix[steps]] = np.logaddexp(biased[:, prefix[steps]], np.log(beta))
@@ -86,8 +88,8 @@ class RandomDraws:
         weights /= weights.sum()
         if sampling.top_p < 1:
             descending = np.argsort(-weights, kind="stable")
-            preceding = np.cumsum(weights[descending]) - weights[descending]
-            weights[descending[preceding >= sampling.top_p]] = 0
+            preceding_mass = np.cumsum(weights[descending]) - weights[descending]
+            weights[descending[preceding_mass >= sampling.top_p]] = 0
         cumulative = np.cumsum(weights / weights.sum())
         low, high = self._generator.randint(0, 1 << 32, size=2, dtype=np.uint32).tolist()
         index = int(np.searchsorted(cumulative, (low + (high << 32)) / 2**64))
@@ -100,25 +102,25 @@ class AdjustedState:
 
     Attributes:
         inner: the state of the model.
-        fed: ids of the tokens fed to the decoder so far, beginning with the start token, (rows, steps).
+        token_ids: ids of the tokens fed to the decoder so far, beginning with the start token, (rows, steps).
         draws: the generator of random draws for each sentence, which the sentence's rows use in turn.
         beams: number of rows per sentence.
     """
 
     inner: State
-    fed: Ids
+    token_ids: Ids
     draws: Sequence[RandomDraws]
     beams: int
 
     def reorder(self, rows: Ids) -> AdjustedState:
         """See :meth:`uwaga.decoder.State.reorder`."""
-        return replace(self, inner=self.inner.reorder(rows), fed=self.fed[rows])
+        return replace(self, inner=self.inner.reorder(rows), token_ids=self.token_ids[rows])
 
     def select(self, sentences: Ids) -> AdjustedState:
         """See :meth:`uwaga.decoder.State.select`."""
         rows = (np.asarray(sentences)[:, None] * self.beams + np.arange(self.beams)).ravel()
         draws = [self.draws[sentence] for sentence in sentences] if self.draws else []
-        return AdjustedState(self.inner.select(sentences), self.fed[rows], draws, self.beams)
+        return AdjustedState(self.inner.select(sentences), self.token_ids[rows], draws, self.beams)
 
 
 class AdjustedDecoder(StepwiseDecoder):
@@ -141,26 +143,29 @@ class AdjustedDecoder(StepwiseDecoder):
 
     def start(self, memory: Memory, beams: int) -> AdjustedState:
         """See :meth:`uwaga.decoder.Decoder.start`."""
-        fed = np.zeros((memory.sentences * beams, 0), dtype=np.int64)
+        token_ids = np.zeros((memory.sentences * beams, 0), dtype=np.int64)
         draws = [] if self._seed is None else [RandomDraws(self._seed) for _ in range(memory.sentences)]
-        return AdjustedState(self._decoder.start(memory, beams), fed, draws, beams)
+        return AdjustedState(self._decoder.start(memory, beams), token_ids, draws, beams)
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
         """Return the result of a step, with tokens chosen from the adjusted distribution."""
         assert isinstance(state, AdjustedState)
         full_choice = Choice(self.vocabulary, attention=choice.attention, all_tokens=True, logits=True)
         step = self._decoder.step(tokens, state.inner, full_choice)
-        fed = np.concatenate([state.fed, tokens[:, None]], axis=1)
+        token_ids = np.concatenate([state.token_ids, tokens[:, None]], axis=1)
         logits = step.log_probs.astype(np.float64)  # (rows, vocabulary)
         if choice.banned is not None:
             logits[choice.banned[:, 0], choice.banned[:, 1]] = -np.inf
         for adjust in self._adjustments:
-            adjust(logits, fed[:, 1:])
-        choice, following = replace(choice, banned=None), replace(state, inner=step.state, fed=fed)
+            adjust(logits, token_ids[:, 1:])
+        choice, next_state = (
+            replace(choice, banned=None),
+            replace(state, inner=step.state, token_ids=token_ids),
+        )
         if state.draws:
-            choice = self._sample(logits, choice, following)
+            choice = self._sample(logits, choice, next_state)
         candidates, log_probs = choose(logits, choice)
-        return Step(candidates, log_probs, following, step.attention)
+        return Step(candidates, log_probs, next_state, step.attention)
 
     def _sample(self, logits: Logits, choice: Choice, state: AdjustedState) -> Choice:
         """Draw a token for each row, and return a choice that forces these tokens.
@@ -169,8 +174,8 @@ class AdjustedDecoder(StepwiseDecoder):
         """
         assert choice.sampling is not None
         tokens = np.full(len(logits), self.symbols.end)
-        finished = np.isin(state.fed[:, -1], self.symbols.ends) & (state.fed.shape[1] > 1)
-        for row in np.flatnonzero(~finished).tolist():
+        is_finished = np.isin(state.token_ids[:, -1], self.symbols.ends) & (state.token_ids.shape[1] > 1)
+        for row in np.flatnonzero(~is_finished).tolist():
             tokens[row] = state.draws[row // state.beams].draw(logits[row], choice.sampling)
         if choice.forced is not None:
             tokens = np.where(choice.forced < 0, tokens, choice.forced)
@@ -192,8 +197,8 @@ class SinglePrecisionDecoder(AdjustedDecoder):
         assert choice.forced is not None
         step = self._decoder.step(tokens, state.inner, Choice(self.vocabulary, all_tokens=True, logits=True))
         logits = np.asarray(step.log_probs, dtype=np.float32)  # (rows, vocabulary)
-        forced, top = logits[np.arange(len(logits)), choice.forced], logits.max(axis=1)
+        forced_logits, top = logits[np.arange(len(logits)), choice.forced], logits.max(axis=1)
         logits -= top[:, None]
         np.exp(logits, out=logits)
-        log_probs = forced - (top + np.log(logits.sum(axis=1)))
+        log_probs = forced_logits - (top + np.log(logits.sum(axis=1)))
         return Step(choice.forced[:, None], log_probs[:, None], replace(state, inner=step.state))

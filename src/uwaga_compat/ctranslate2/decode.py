@@ -147,8 +147,8 @@ def _decode_alternatives(
     inputs = [SearchInput(source, candidate.tokens) for candidate in candidates]
     continuations = search(decoder, inputs, continuation_options)
     return [
-        replace(best, score=first.token_scores[-1] + best.score)
-        for first, (best, *_) in zip(candidates, continuations, strict=True)
+        replace(best, score=first_candidate.token_scores[-1] + best.score)
+        for first_candidate, (best, *_) in zip(candidates, continuations, strict=True)
     ]
 
 
@@ -175,16 +175,16 @@ class _IncrementalHypothesis:
         event = next(self._events)
         self._result = event.hypothesis
         if event.token is not None:
-            forced = len(self._tokens) < len(self._prefix)
+            is_forced = len(self._tokens) < len(self._prefix)
             self._tokens.append(event.token)
-            self._scores.append(0.0 if forced else event.log_prob)
+            self._scores.append(0.0 if is_forced else event.log_prob)
         elif event.hypothesis is None or event.hypothesis.truncated:
             return None
         else:
             self._scores.append(event.hypothesis.token_scores[-1])
         position, token = len(self._scores) - 1, end if event.token is None else event.token
-        last = event.token is None or len(self._tokens) == self._limit
-        return DecodedToken(self.input_index, self.number, position, token, self._scores[-1], last)
+        is_last = event.token is None or len(self._tokens) == self._limit
+        return DecodedToken(self.input_index, self.number, position, token, self._scores[-1], is_last)
 
     def hypothesis(self, is_stopped: bool) -> Hypothesis:
         """Return the finished hypothesis or, if it was stopped, the hypothesis of the tokens so far."""
@@ -215,7 +215,7 @@ def decode_steps(
     """
     seeds = random.Random(options.seed)
     results: list[list[Hypothesis]] = [[] for _ in sources]
-    running = []
+    running_hypotheses = []
     for index, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
         complete = _prefix_hypothesis(prefix, options)
         if complete is not None:
@@ -230,12 +230,14 @@ def decode_steps(
             events = stream(decoder, [SearchInput(source, prefix)], sample_options)
             limits = (options.max_length, target_limit(decoder, len(source)))
             max_tokens = min(limit for limit in limits if limit is not None)
-            running.append(_IncrementalHypothesis(index, number, events, prefix, sample_options, max_tokens))
-    while running:
-        for hypothesis in list(running):
-            decoded = hypothesis.advance(decoder.symbols.end)
-            is_stopped = decoded is not None and bool((yield decoded))
-            if decoded is None or decoded.last or is_stopped:
+            running_hypotheses.append(
+                _IncrementalHypothesis(index, number, events, prefix, sample_options, max_tokens)
+            )
+    while running_hypotheses:
+        for hypothesis in list(running_hypotheses):
+            decoded_token = hypothesis.advance(decoder.symbols.end)
+            is_stopped = decoded_token is not None and bool((yield decoded_token))
+            if decoded_token is None or decoded_token.last or is_stopped:
                 results[hypothesis.input_index].append(hypothesis.hypothesis(is_stopped))
-                running.remove(hypothesis)
+                running_hypotheses.remove(hypothesis)
     return [_sort_samples(hypotheses, options) for hypotheses in results]

@@ -230,14 +230,14 @@ def _prompt_ids(
     If the results include the prompts, all tokens of a prompt after the first form its prefix, which counts
     towards the length limits.
     """
-    static = model.target.ids(decoding.static_prompt or [])
+    static_ids = model.target.ids(decoding.static_prompt or [])
     sources, prefixes = list[list[int]](), list[list[int]]()
     for number, prompt in enumerate(prompts, start=1):
         if not prompt:
             raise ArgumentError(f"prompt {number} has no tokens; give at least a start token")
         ids = model.target.ids(prompt)
         split = 1 if decoding.include_prompt_in_result else len(ids)
-        sources.append(static + ids[:split])
+        sources.append(static_ids + ids[:split])
         prefixes.append(ids[split:])
     return sources, prefixes, search_options(decoding, model, decoding.min_length, decoding.max_length)
 
@@ -265,9 +265,9 @@ def _continue_prompts(
 
 
 def _result(
-    model: LoadedModel, decoding: GenerationOptions, first: list[int], hypotheses: Sequence[Hypothesis]
+    model: LoadedModel, decoding: GenerationOptions, first_ids: list[int], hypotheses: Sequence[Hypothesis]
 ) -> GenerationResult:
-    prefix = first if decoding.include_prompt_in_result else []
+    prefix = first_ids if decoding.include_prompt_in_result else []
     ids = [prefix + model.result_ids(hypothesis, decoding.return_end_token) for hypothesis in hypotheses]
     scores = [hypothesis.score for hypothesis in hypotheses] if decoding.return_scores else []
     return GenerationResult([model.target.tokens(row) for row in ids], ids, scores)
@@ -276,10 +276,10 @@ def _result(
 def _score_texts(model: LoadedModel, texts: Sequence[Tokens]) -> list[ScoringResult]:
     """Return the scores of a batch of texts; texts of fewer than two tokens have no scores."""
     ids = [model.target.ids(text) for text in texts]
-    scorable = [index for index, row in enumerate(ids) if len(row) > 1]
-    pairs = [TokenPair(ids[index][:1], ids[index][1:]) for index in scorable]
+    scorable_indices = [index for index, row in enumerate(ids) if len(row) > 1]
+    pairs = [TokenPair(ids[index][:1], ids[index][1:]) for index in scorable_indices]
     log_probs = score_in_batches(model.scorer, pairs, model.decoding.batch_tokens)
-    scores = dict(zip(scorable, log_probs, strict=True))
+    scores = dict(zip(scorable_indices, log_probs, strict=True))
     return [
         ScoringResult(model.target.tokens(row[1:]), scores.get(index, [])) for index, row in enumerate(ids)
     ]

@@ -211,7 +211,7 @@ class Vocabulary:
 
     def __init__(self, tokeniser: Subwords, size: int) -> None:
         self._tokens = tokeniser.pieces(range(size))
-        self._ids = {token: number for number, token in reversed(list(enumerate(self._tokens)))}
+        self._ids = {token: token_id for token_id, token in reversed(list(enumerate(self._tokens)))}
         self._unknown = tokeniser.symbols.unknown
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
@@ -220,7 +220,7 @@ class Vocabulary:
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens for the given ids."""
-        return [self._tokens[number] for number in ids]
+        return [self._tokens[token_id] for token_id in ids]
 
     @property
     def unknown(self) -> str:
@@ -323,7 +323,7 @@ class LoadedModel:
             raise ArgumentError("use_vmap: vocabulary maps are supported only on the CPU")
         special_tokens = [self.end, self.target.unknown]
         targets_by_source: dict[int, list[int]] = {}
-        common: set[int] = set(self.target.ids(special_tokens))
+        common_tokens: set[int] = set(self.target.ids(special_tokens))
         for line, text in enumerate(self.vmap, start=1):
             word, _, targets = text.partition("\t")
             if " " in word:
@@ -333,13 +333,13 @@ class LoadedModel:
                 )
             ids = self.target.ids([target for target in targets.split(" ") if target])
             if not word:
-                common |= set(ids)
-            elif (number := self.source.ids([word])[0]) != self.checkpoint.source.symbols.unknown:
-                targets_by_source[number] = sorted({*targets_by_source.get(number, []), *ids})
-        rows = [targets_by_source.get(number, []) for number in range(self.decoder.source_vocabulary)]
+                common_tokens |= set(ids)
+            elif (token_id := self.source.ids([word])[0]) != self.checkpoint.source.symbols.unknown:
+                targets_by_source[token_id] = sorted({*targets_by_source.get(token_id, []), *ids})
+        rows = [targets_by_source.get(token_id, []) for token_id in range(self.decoder.source_vocabulary)]
         offsets = np.cumsum([0, *map(len, rows)], dtype=np.int32)
-        flat = np.array([token for row in rows for token in row], dtype=np.int32)
+        flat_tokens = np.array([token for row in rows for token in row], dtype=np.int32)
         shortlist = Shortlist(
-            np.array(sorted(common), dtype=np.int32), offsets, flat, self.decoder.vocabulary
+            np.array(sorted(common_tokens), dtype=np.int32), offsets, flat_tokens, self.decoder.vocabulary
         )
         return self.decoder.with_shortlist(shortlist)

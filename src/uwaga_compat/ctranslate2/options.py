@@ -133,8 +133,8 @@ class DecodingOptions:
     def __post_init__(self) -> None:
         """Check each value, and then combinations of values."""
         check_options(self)
-        for name, (accepted, explanation) in UNSUPPORTED_OPTIONS.items():
-            if (value := getattr(self, name, accepted)) != accepted:
+        for name, (accepted_values, explanation) in UNSUPPORTED_OPTIONS.items():
+            if (value := getattr(self, name, accepted_values)) != accepted_values:
                 raise SettingsError(f"{name}={quoted(value)}: {explanation}")
         if self.samples and self.beam_size > 1:
             raise SettingsError(
@@ -334,8 +334,8 @@ def _suppressed_ids(options: DecodingOptions, model: LoadedModel) -> tuple[list[
         if isinstance(sequence, str):
             raise ArgumentError(f"suppress_sequences: {quoted(sequence)} must be a list of tokens")
         ids = model.target.ids(sequence)
-        for token, known in zip(sequence, model.target.tokens(ids), strict=True):
-            if token != known:
+        for token, known_token in zip(sequence, model.target.tokens(ids), strict=True):
+            if token != known_token:
                 raise ArgumentError(f"suppress_sequences: the token {quoted(token)} is not in the vocabulary")
         if len(ids) == 1 and ids[0] not in model.decoder.symbols.ends:
             banned += ids

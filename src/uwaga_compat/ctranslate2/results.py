@@ -28,13 +28,13 @@ class TranslationResult:
     def __len__(self) -> int:
         return len(self.hypotheses)
 
-    def __getitem__(self, number: int) -> dict[str, Any]:
+    def __getitem__(self, index: int) -> dict[str, Any]:
         """Return a translation as a dictionary, as in early versions of CTranslate2."""
-        translation: dict[str, Any] = {"tokens": self.hypotheses[number]}
+        translation: dict[str, Any] = {"tokens": self.hypotheses[index]}
         if self.scores:
-            translation["score"] = self.scores[number]
+            translation["score"] = self.scores[index]
         if self.attention:
-            translation["attention"] = self.attention[number]
+            translation["attention"] = self.attention[index]
         return translation
 
 

@@ -147,10 +147,14 @@ class StorageView:
         return StorageView(self._array.copy(), self.dtype)
 
     def __str__(self) -> str:
-        flat = self._numbers().reshape(-1).tolist()
+        flat_values = self._numbers().reshape(-1).tolist()
         half = MAX_SHOWN_VALUES // 2
-        shown: list[object] = flat if len(flat) <= MAX_SHOWN_VALUES else [*flat[:half], "...", *flat[-half:]]
-        values = "".join(f" {value:g}" if isinstance(value, float) else f" {value}" for value in shown)
+        shown_values: list[object] = (
+            flat_values
+            if len(flat_values) <= MAX_SHOWN_VALUES
+            else [*flat_values[:half], "...", *flat_values[-half:]]
+        )
+        values = "".join(f" {value:g}" if isinstance(value, float) else f" {value}" for value in shown_values)
         sizes = "x".join(map(str, self.shape)) or "scalar"
         return f"{values}\n[{self.device}:{self.device_index} {self.dtype.name} storage viewed as {sizes}]"
 

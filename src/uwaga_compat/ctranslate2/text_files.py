@@ -76,10 +76,10 @@ def read_tokens(*files: tuple[str | Path, Tokenise | None]) -> tuple[Iterator[To
     """
 
     def rows() -> Iterator[tuple[str, ...]]:
-        for number, row in enumerate(zip_longest(*(text_lines(path) for path, _ in files)), start=1):
+        for line_number, row in enumerate(zip_longest(*(text_lines(path) for path, _ in files)), start=1):
             for line, (path, _) in zip(row, files, strict=True):
                 if line is None:
-                    raise RunError(f"{path}: has less examples than the other file: no line {number}")
+                    raise RunError(f"{path}: has less examples than the other file: no line {line_number}")
             yield row
 
     def tokens(rows: Iterator[tuple[str, ...]], column: int) -> Iterator[Tokens]:

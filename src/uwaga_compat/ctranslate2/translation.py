@@ -101,8 +101,8 @@ def stream_tokens(
     if source:
         ids = model.frame_source(source, options.max_input_length).ids
         prefix_ids = model.target.ids(prefix)
-        forced = [] if options.prefix_bias_beta else prefix_ids
-        for token in decode_steps(_decoder(model, options, prefix_ids), [ids], [forced], search):
+        forced_ids = [] if options.prefix_bias_beta else prefix_ids
+        for token in decode_steps(_decoder(model, options, prefix_ids), [ids], [forced_ids], search):
             yield step_result(token, model, 0, with_scores)
 
 

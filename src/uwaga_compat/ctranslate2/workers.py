@@ -88,8 +88,8 @@ class ModelWorkers:
         self._spec = ModelArguments.from_arguments(
             model_path, device, worker.device_index, worker.compute_type, worker.intra_threads, worker.files
         )
-        self._workers, queued = worker.inter_threads, worker.max_queued
-        self._slots = threading.BoundedSemaphore(queued + self._workers) if queued > 0 else None
+        self._workers, max_queued = worker.inter_threads, worker.max_queued
+        self._slots = threading.BoundedSemaphore(max_queued + self._workers) if max_queued > 0 else None
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="uwaga")
         self._lock = threading.Lock()
         self._active = self._waiting = 0
@@ -168,7 +168,7 @@ class ModelWorkers:
     def _run(
         self,
         kind: type[AsyncResult[Result]],
-        work: Callable[[LoadedModel, list[int]], list[Result]],
+        function: Callable[[LoadedModel, list[int]], list[Result]],
         lengths: Sequence[int],
         max_batch_size: int,
         batch_type: str,
@@ -177,7 +177,7 @@ class ModelWorkers:
 
         Args:
             kind: class of the results.
-            work: function that returns the results of a batch, given the model and the indices of the inputs.
+            function: returns the results of a batch, given the model and the indices of the inputs.
             lengths: number of tokens of each input, used for sorting.
             max_batch_size: maximum number of inputs or tokens per batch; 0 for a single batch.
             batch_type: ``examples`` or ``tokens``.
@@ -185,11 +185,11 @@ class ModelWorkers:
         model = self._loaded_model()
         results: dict[int, AsyncResult[Result]] = {}
         for batch in _batches(lengths, max_batch_size, batch_type):
-            future = self._submit(partial(work, model, batch))
-            results |= {number: kind(future, position) for position, number in enumerate(batch)}
-        return [results[number] for number in range(len(lengths))]
+            future = self._submit(partial(function, model, batch))
+            results |= {index: kind(future, position) for position, index in enumerate(batch)}
+        return [results[index] for index in range(len(lengths))]
 
-    def _submit(self, work: Callable[[], list[Result]]) -> Future[list[Result]]:
+    def _submit(self, function: Callable[[], list[Result]]) -> Future[list[Result]]:
         if self._slots is not None:
             self._slots.acquire()
 
@@ -197,7 +197,7 @@ class ModelWorkers:
             with self._lock:
                 self._waiting -= 1
             try:
-                return work()
+                return function()
             finally:
                 with self._lock:
                     self._active -= 1
@@ -219,7 +219,7 @@ def _batches(lengths: Sequence[int], size: int, batch_type: str) -> Iterator[lis
     elif batch_type == "tokens":
         yield from length_batches(lengths, 1, size)
     else:
-        order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
+        order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
         for start in range(0, len(order), size):
             yield order[start : start + size]
 
@@ -255,7 +255,7 @@ def iterate_results(
         ArgumentError: if the iterables have different lengths, or an argument is invalid.
     """
     check_batch_options(max_batch_size, batch_type, 1)
-    waiting: deque[AsyncResult[Result]] = deque()
+    waiting_results: deque[AsyncResult[Result]] = deque()
     size = (
         max_batch_size * READ_AHEAD_BATCHES
         if batch_type == "examples"
@@ -265,11 +265,11 @@ def iterate_results(
     while chunk := list(itertools.islice(rows, size)):
         if any(tokens is None for row in chunk for tokens in row) and len(inputs) > 1:
             raise ArgumentError("the iterables do not have the same length")
-        waiting.extend(start(*map(list, zip(*chunk, strict=True))))
-        while waiting and waiting[0].done():
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+        waiting_results.extend(start(*map(list, zip(*chunk, strict=True))))
+        while waiting_results and waiting_results[0].done():
+            yield waiting_results.popleft().result()
+    while waiting_results:
+        yield waiting_results.popleft().result()
 
 
 def check_tokens(name: str, value: object) -> list[list[str]]:
@@ -281,11 +281,11 @@ def check_tokens(name: str, value: object) -> list[list[str]]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise ArgumentError(f"{name} must be a list of lists of tokens, not {quoted(value)}")
     rows = list(value)
-    for number, row in enumerate(rows, start=1):
+    for row_number, row in enumerate(rows, start=1):
         if (
             isinstance(row, str)
             or not isinstance(row, Sequence)
             or not all(isinstance(token, str) for token in row)
         ):
-            raise ArgumentError(f"{name}: input {number} must be a list of tokens, not {quoted(row)}")
+            raise ArgumentError(f"{name}: input {row_number} must be a list of tokens, not {quoted(row)}")
     return [list(row) for row in rows]
