@@ -122,7 +122,7 @@ def _measure(model: str | None, dtype: str | None, threads: int, seconds: float)
 def _print(report: Report) -> None:
     """Print the tables of a report."""
     console, threads = _console(), _threads(report.machine)
-    _print_facts(console, [("", report)])
+    _print_properties(console, [("", report)])
     for title, table in (
         (f"Reading memory, GB/s, by one thread and by {threads}", _memory_table(report)),
         (f"Products in registers, {threads}", _peak_table(report)),
@@ -142,7 +142,7 @@ def _print_ratios(report: Report, baseline: Report, name: str) -> None:
     from uwaga_bench.report import compare
 
     console = _console()
-    _print_facts(console, [("this", report), (name, baseline)])
+    _print_properties(console, [("this", report), (name, baseline)])
     table = _table("rate", "unit", "this", name, "ratio", left=("rate", "unit"))
     for comparison in compare(report, baseline):
         divisor, unit = UNITS[comparison.unit]
@@ -155,18 +155,18 @@ def _print_ratios(report: Report, baseline: Report, name: str) -> None:
     console.print(table)
 
 
-def _print_facts(console: Console, reports: Sequence[tuple[str, Report]]) -> None:
+def _print_properties(console: Console, reports: Sequence[tuple[str, Report]]) -> None:
     """Print the machine and the build of each report in a table, with a column for each report."""
-    facts = [_facts(report) for _, report in reports]
+    properties = [_properties(report) for _, report in reports]
     names = ("", *(name for name, _ in reports))
     table = _table(*names, left=names)
     table.show_header = any(names)
-    for name in facts[0]:
-        table.add_row(name, *(values[name] for values in facts))
+    for name in properties[0]:
+        table.add_row(name, *(values[name] for values in properties))
     console.print(table)
 
 
-def _facts(report: Report) -> dict[str, str]:
+def _properties(report: Report) -> dict[str, str]:
     machine, build = report.machine, report.build
     return {
         "processor": machine.processor,

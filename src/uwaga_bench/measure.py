@@ -43,7 +43,7 @@ def measure(
     formats: Sequence[str] = (),
     threads: int = 0,
     seconds: float = 10.0,
-    advance: Advance = lambda completed, total: None,
+    advance: Advance = lambda completed_count, total: None,
 ) -> Report:
     """Measure this machine and a model on it, and return the report.
 
@@ -67,12 +67,12 @@ def measure(
     sizes = {f"{model.numbers} weights of a step": model.work.step_bytes for model in models}
     machine_count = count_measurements(threads, len(models))
     search_count = len(models) * len(BATCH_SIZES) * len(BEAM_SIZES)
-    measurement_seconds, completed = (1 - SEARCH_SHARE) * seconds / machine_count, 0
+    measurement_seconds, completed_count = (1 - SEARCH_SHARE) * seconds / machine_count, 0
 
     def count_measurement() -> None:
-        nonlocal completed
-        completed += 1
-        advance(completed, machine_count + search_count)
+        nonlocal completed_count
+        completed_count += 1
+        advance(completed_count, machine_count + search_count)
 
     with open_rates(threads) as rates:
         memory = read_memory(rates, sizes, threads, measurement_seconds, count_measurement)

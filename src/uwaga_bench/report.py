@@ -153,27 +153,27 @@ class Report(StrictModel):
         """Return the report as JSON, with rates rounded to five significant digits."""
         return json.dumps(_round(self.model_dump()), ensure_ascii=False, indent=1)
 
-    def figures(self) -> Iterator[Figure]:
+    def measurements(self) -> Iterator[Measurement]:
         """Yield all rates, with names that are the same on all machines."""
         for memory in self.memory:
-            yield Figure(f"reading {memory.name}, 1 thread", memory.one_thread, "B/s")
-            yield Figure(f"reading {memory.name}, all threads", memory.all_threads, "B/s")
+            yield Measurement(f"reading {memory.name}, 1 thread", memory.one_thread, "B/s")
+            yield Measurement(f"reading {memory.name}, all threads", memory.all_threads, "B/s")
         for peak in self.peaks:
-            yield Figure(f"{peak.numbers} in registers", peak.operations_per_second, "op/s")
+            yield Measurement(f"{peak.numbers} in registers", peak.operations_per_second, "op/s")
         for kernel in self.kernels:
             size = f"{kernel.inputs}" if kernel.outputs is None else f"{kernel.inputs} x {kernel.outputs}"
             name = f"{kernel.kernel} {size}, {kernel.numbers}, rows {kernel.rows}"
             if kernel.operations_per_second is None:
-                yield Figure(name, kernel.bytes_per_second, "B/s")
+                yield Measurement(name, kernel.bytes_per_second, "B/s")
             else:
-                yield Figure(name, kernel.operations_per_second, "op/s")
+                yield Measurement(name, kernel.operations_per_second, "op/s")
         model = f"{self.model.name} ({self.model.weights / 1e6:.1f} M)"
         for search in self.model.searches:
             name = f"{model}, {search.numbers}, batch {search.batch}, beam {search.beam}"
-            yield Figure(name, search.tokens_per_second, "tokens/s")
+            yield Measurement(name, search.tokens_per_second, "tokens/s")
 
 
-class Figure(NamedTuple):
+class Measurement(NamedTuple):
     """A rate of a report."""
 
     name: str
@@ -195,13 +195,18 @@ class Ratio(NamedTuple):
         return None if self.first is None or self.second is None else self.first / self.second
 
 
-def compare(first: Report, second: Report) -> list[Ratio]:
+def compare(first_report: Report, second_report: Report) -> list[Ratio]:
     """Return the rates of two reports: first all rates of the first report, then those that it lacks."""
-    first_figures = {figure.name: figure for figure in first.figures()}
-    second_figures = {figure.name: figure for figure in second.figures()}
+    first_measurements = {measurement.name: measurement for measurement in first_report.measurements()}
+    second_measurements = {measurement.name: measurement for measurement in second_report.measurements()}
     return [
-        Ratio(name, figure.unit, _value(first_figures.get(name)), _value(second_figures.get(name)))
-        for name, figure in (first_figures | second_figures).items()
+        Ratio(
+            name,
+            measurement.unit,
+            _value(first_measurements.get(name)),
+            _value(second_measurements.get(name)),
+        )
+        for name, measurement in (first_measurements | second_measurements).items()
     ]
 
 
@@ -232,8 +237,8 @@ def read_report(path: Path) -> Report:
         raise DataError(str(error)) from None
 
 
-def _value(figure: Figure | None) -> float | None:
-    return None if figure is None else figure.value
+def _value(measurement: Measurement | None) -> float | None:
+    return None if measurement is None else measurement.value
 
 
 def _round(values: object) -> object:

@@ -82,33 +82,33 @@ def load_model(checkpoint: Checkpoint, numbers: Numbers | None, threads: int) ->
 
 
 def measure_searches(
-    loaded: LoadedModel, limits: Limits, seconds: float, on_measured: MeasurementCallback
+    loaded_model: LoadedModel, limits: Limits, seconds: float, on_measured: MeasurementCallback
 ) -> list[SearchRate]:
     """Return the measured rates of greedy and beam search, for single sentences and for batches.
 
     Args:
-        loaded: the model.
+        loaded_model: the model.
         limits: limits of all threads at the size of the weights of a step.
         seconds: time for each search, which runs at least once after a warm-up.
         on_measured: called after each measurement.
     """
     search_rates = []
     for batch in BATCH_SIZES:
-        sources = draw_sources(loaded.model, batch)
+        sources = draw_sources(loaded_model.model, batch)
         for beam in BEAM_SIZES:
-            search_fixed_length(loaded.model, sources, beam, TARGET_TOKENS)
+            search_fixed_length(loaded_model.model, sources, beam, TARGET_TOKENS)
             best_seconds, end = math.inf, time.perf_counter() + seconds
             while best_seconds == math.inf or time.perf_counter() < end:
                 start = time.perf_counter()
-                tokens = search_fixed_length(loaded.model, sources, beam, TARGET_TOKENS)
+                tokens = search_fixed_length(loaded_model.model, sources, beam, TARGET_TOKENS)
                 best_seconds = min(best_seconds, time.perf_counter() - start)
             on_measured()
             min_seconds, bound = min_search_seconds(
-                loaded, limits, sum(map(len, sources)), batch * beam, tokens // batch
+                loaded_model, limits, sum(map(len, sources)), batch * beam, tokens // batch
             )
             search_rates.append(
                 SearchRate(
-                    numbers=loaded.numbers,
+                    numbers=loaded_model.numbers,
                     batch=batch,
                     beam=beam,
                     tokens_per_second=tokens / best_seconds,
@@ -121,7 +121,7 @@ def measure_searches(
 
 
 def min_search_seconds(
-    loaded: LoadedModel, limits: Limits, source_tokens: int, rows: int, steps: int
+    loaded_model: LoadedModel, limits: Limits, source_tokens: int, rows: int, steps: int
 ) -> tuple[float, Bound]:
     """Return the minimum time, in seconds, of a search of ``rows`` hypotheses, and what limits a step.
 
@@ -129,7 +129,7 @@ def min_search_seconds(
     The weights of the encoder are read once, and multiplied by all source tokens. Attention and all other
     work are ignored.
     """
-    work, numbers = loaded.work, loaded.numbers
+    work, numbers = loaded_model.work, loaded_model.numbers
     encoder_seconds, _ = limits.shortest(work.per_batch_bytes, 2 * work.per_batch * source_tokens, numbers)
     step_seconds, bound = limits.shortest(work.step_bytes, 2 * work.step * rows, numbers)
     return encoder_seconds + steps * step_seconds, bound

@@ -51,7 +51,7 @@ def test_comparing_a_report_with_itself_gives_ratios_of_one(report):
     output = run(report, "--compare", report).stdout
     table = output[output.index("ratio") :].splitlines()[1:]
     rows = [line.split() for line in table if line.strip()]
-    assert len(rows) == len(list(read_report(report).figures()))
+    assert len(rows) == len(list(read_report(report).measurements()))
     assert {row[-1] for row in rows} == {"1.00"}
 
 
