@@ -102,14 +102,14 @@ def check_program(exercise: CodeExercise, program: str, language: str = "en") ->
         )
     except subprocess.TimeoutExpired:
         return Verdict(False, message_text("long", language, seconds=TIME_LIMIT_SECONDS))
-    printed, marked, verdict = process.stdout.decode(errors="replace").rpartition(f"\n{MARK}")
-    if not marked:
+    printed_text, mark, verdict = process.stdout.decode(errors="replace").rpartition(f"\n{MARK}")
+    if not mark:
         return Verdict(
             False,
             message_text("ended", language, status=process.returncode),
             verdict[-MAX_OUTPUT_CHARACTERS:],
         )
-    return describe(exercise, json.loads(verdict), printed[-MAX_OUTPUT_CHARACTERS:], language)
+    return describe(exercise, json.loads(verdict), printed_text[-MAX_OUTPUT_CHARACTERS:], language)
 
 
 def describe(exercise: CodeExercise, outcome: dict[str, str | int], output: str, language: str) -> Verdict:
@@ -141,17 +141,19 @@ def _check_numbers(
     def is_near(index: int, value: float) -> bool:
         return abs(answer[index] - value) <= exercise.tolerance
 
-    right = _cells(exercise.answer)
-    if all(is_near(index, value) for index, value in enumerate(right)):
+    right_values = _cells(exercise.answer)
+    if all(is_near(index, value) for index, value in enumerate(right_values)):
         return _right_verdict(exercise)
     most_changed, remark = 0, exercise.otherwise
     for mistake in exercise.wrong:
-        wrong = _cells(mistake.answer)
-        changed = [index for index, value in enumerate(wrong) if value != right[index]]
-        if len(changed) > most_changed and all(is_near(index, wrong[index]) for index in changed):
-            most_changed, remark = len(changed), mistake.remark
+        wrong_values = _cells(mistake.answer)
+        changed_indices = [index for index, value in enumerate(wrong_values) if value != right_values[index]]
+        if len(changed_indices) > most_changed and all(
+            is_near(index, wrong_values[index]) for index in changed_indices
+        ):
+            most_changed, remark = len(changed_indices), mistake.remark
     if not most_changed and all(
-        is_near(index, value) or _is_rounded(answer[index], value) for index, value in enumerate(right)
+        is_near(index, value) or _is_rounded(answer[index], value) for index, value in enumerate(right_values)
     ):
         remark = message_text("rounded", language)
     return Verdict(False, remark)
@@ -183,9 +185,9 @@ def _parse_number(word: str, language: str) -> float:
         return read_number(word)
     except UnclearNumberError as error:
         if error.readings:
-            first, second = error.readings
+            first_reading, second_reading = error.readings
             raise SettingsError(
-                message_text("two numbers", language, text=word, first=first, second=second)
+                message_text("two numbers", language, text=word, first=first_reading, second=second_reading)
             ) from None
         raise SettingsError(message_text("not a number", language, text=word)) from None
 

@@ -74,7 +74,7 @@ def list_all(language: Language = None) -> None:
     from uwaga_course.messages import choose_language, message_text
     from uwaga_course.progress import solved_exercises
 
-    language_code, solved = choose_language(language), solved_exercises()
+    language_code, solved_numbers = choose_language(language), solved_exercises()
     chapters: dict[str, list[str]] = {}
     for number in all_exercises():
         chapters.setdefault(number.partition(".")[0], []).append(number)
@@ -82,13 +82,18 @@ def list_all(language: Language = None) -> None:
     width = max(map(len, names.values())) + 2
     max_exercises = max(map(len, chapters.values()))
     for chapter, numbers in chapters.items():
-        ticks = "".join(f"{number + (' ✓' if number in solved else ''):8}" for number in numbers)
-        summary = message_text("solved", language_code, solved=len(solved & set(numbers)), count=len(numbers))
+        ticks = "".join(f"{number + (' ✓' if number in solved_numbers else ''):8}" for number in numbers)
+        summary = message_text(
+            "solved", language_code, solved=len(solved_numbers & set(numbers)), count=len(numbers)
+        )
         typer.echo(f"{names[chapter]:{width}}{ticks:{8 * max_exercises}}{summary}")
     typer.echo(
         "\n"
         + message_text(
-            "solved", language_code, solved=len(solved & set(all_exercises())), count=len(all_exercises())
+            "solved",
+            language_code,
+            solved=len(solved_numbers & set(all_exercises())),
+            count=len(all_exercises()),
         )
     )
 
@@ -188,11 +193,11 @@ def _show_chapter(exercises: Sequence[Exercise], language: str) -> None:
     from uwaga_course.progress import solved_exercises
     from uwaga_course.terminal import plain_text, shorten, style_text
 
-    solved = solved_exercises()
+    solved_numbers = solved_exercises()
     for exercise in exercises:
         kind = message_text(f"{exercise.kind} of", language)
         question = shorten(plain_text(" ".join(exercise.question.split())), QUESTION_WIDTH)
-        tick = "✓" if exercise.number in solved else " "
+        tick = "✓" if exercise.number in solved_numbers else " "
         typer.echo(style_text(f"{exercise.number:5}{tick} {question} [{kind}]"))
 
 

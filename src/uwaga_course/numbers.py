@@ -51,10 +51,10 @@ def read_number(text: str) -> float:
     Raises:
         UnclearNumberError: the text is not a number, or could be two numbers.
     """
-    written = SPACES.sub(" ", text).strip().translate(MINUS_SIGNS).lower()
-    if written.endswith("%"):
-        return _read_signed(written[:-1].rstrip(), text) / 100
-    numerator, slash, denominator = written.partition("/")
+    normalised_text = SPACES.sub(" ", text).strip().translate(MINUS_SIGNS).lower()
+    if normalised_text.endswith("%"):
+        return _read_signed(normalised_text[:-1].rstrip(), text) / 100
+    numerator, slash, denominator = normalised_text.partition("/")
     value = _read_signed(numerator.rstrip(), text)
     if not slash:
         return value
@@ -64,9 +64,11 @@ def read_number(text: str) -> float:
     return value / divisor
 
 
-def _read_signed(written: str, text: str) -> float:
-    sign = -1.0 if written.startswith("-") else 1.0
-    value = sign * _read_unsigned(written[1:].lstrip() if written[:1] in "+-" else written, text)
+def _read_signed(normalised_text: str, text: str) -> float:
+    sign = -1.0 if normalised_text.startswith("-") else 1.0
+    value = sign * _read_unsigned(
+        normalised_text[1:].lstrip() if normalised_text[:1] in "+-" else normalised_text, text
+    )
     if not math.isfinite(value):
         raise UnclearNumberError(text)
     return value

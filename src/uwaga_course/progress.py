@@ -27,9 +27,9 @@ def solved_exercises() -> set[str]:
 
 def mark_solved(number: str) -> None:
     """Add the number of an exercise to the file of solved exercises."""
-    solved = solved_exercises()
-    if number in solved:
+    solved_numbers = solved_exercises()
+    if number in solved_numbers:
         return
     path = progress_file()
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, json.dumps(sorted(solved | {number})) + "\n")
+    write_file(path, json.dumps(sorted(solved_numbers | {number})) + "\n")

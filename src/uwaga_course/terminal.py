@@ -51,7 +51,7 @@ class _Equation:
             self.tokens.pop()
         return self.next("") if self.tokens else ""
 
-    def next(self, before: str) -> str:
+    def next(self, text_before: str) -> str:
         token = self.tokens.pop()
         if token == "{":  # noqa: S105 (not a password)
             return self.row("}")
@@ -65,9 +65,9 @@ class _Equation:
             return "_" + (index if re.fullmatch(r"\w+", index) else f"({index})")
         if not token.startswith("\\"):
             return " " if token.isspace() else token
-        return self.command(token[1:], before)
+        return self.command(token[1:], text_before)
 
-    def command(self, name: str, before: str) -> str:
+    def command(self, name: str, text_before: str) -> str:
         if name in SYMBOLS:
             return SYMBOLS[name]
         if name in ("frac", "tfrac", "dfrac"):
@@ -86,9 +86,9 @@ class _Equation:
             return ""
         if not name.isalpha():
             return name
-        after = self.following(skip_spaces=False)[:1]
-        space_before = before[-1:].isalnum() or before[-1:] == ")"
-        space_after = after.isalnum() or after == "\\"
+        next_character = self.following(skip_spaces=False)[:1]
+        space_before = text_before[-1:].isalnum() or text_before[-1:] == ")"
+        space_after = next_character.isalnum() or next_character == "\\"
         return f"{' ' * space_before}{name}{' ' * space_after}"
 
     def following(self, skip_spaces: bool = True) -> str:

@@ -74,21 +74,25 @@ def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
     english_texts = _english_texts(values)
     if exercise.kind == "code" and (messages := untriggered_messages(exercise)):
         english_texts["messages"] = messages
-    translated = texts.model_dump(exclude_none=True)
-    if english_texts.keys() != translated.keys():
-        missing = "".join(f"; {key} is missing" for key in english_texts.keys() - translated.keys())
-        extra = "".join(f"; {key} does not belong there" for key in translated.keys() - english_texts.keys())
-        raise SettingsError(f"{location}{missing}{extra}")
+    translated_texts = texts.model_dump(exclude_none=True)
+    if english_texts.keys() != translated_texts.keys():
+        missing_keys = "".join(
+            f"; {key} is missing" for key in english_texts.keys() - translated_texts.keys()
+        )
+        extra_keys = "".join(
+            f"; {key} does not belong there" for key in translated_texts.keys() - english_texts.keys()
+        )
+        raise SettingsError(f"{location}{missing_keys}{extra_keys}")
     for key, text in english_texts.items():
-        if isinstance(text, list) and len(text) != len(translated[key]):
+        if isinstance(text, list) and len(text) != len(translated_texts[key]):
             raise SettingsError(
-                f"{location}: {key} has {len(translated[key])} entries, but the English exercise "
+                f"{location}: {key} has {len(translated_texts[key])} entries, but the English exercise "
                 f"has {len(text)}"
             )
-    translation = _with_texts(values, translated)
+    translation = _with_texts(values, translated_texts)
     if exercise.kind == "code":
         remarks = [*english_texts["remarks"], *english_texts.get("messages", ())]
-        translated_messages = [*translated["remarks"], *translated.get("messages", ())]
+        translated_messages = [*translated_texts["remarks"], *translated_texts.get("messages", ())]
         translation["messages"] = dict(zip(remarks, translated_messages, strict=True))
     return type(exercise).model_validate(translation)
 
@@ -118,20 +122,20 @@ def _english_texts(values: dict[str, Any]) -> dict[str, str | list[str]]:
     return texts
 
 
-def _with_texts(values: dict[str, Any], translated: dict[str, Any]) -> dict[str, Any]:
-    remarks = iter(translated["remarks"])
+def _with_texts(values: dict[str, Any], translated_texts: dict[str, Any]) -> dict[str, Any]:
+    remarks = iter(translated_texts["remarks"])
     translation = values | {
-        key: text for key, text in translated.items() if key in values and key != "messages"
+        key: text for key, text in translated_texts.items() if key in values and key != "messages"
     }
     if "options" in values:
         translation["options"] = [
             option | {"text": text} | ({"remark": next(remarks)} if "remark" in option else {})
-            for option, text in zip(values["options"], translated["options"], strict=True)
+            for option, text in zip(values["options"], translated_texts["options"], strict=True)
         ]
         return translation
     translation["wrong"] = [mistake | {"remark": next(remarks)} for mistake in values["wrong"]]
     if "items" in values:
-        item_texts = dict(zip(values["items"], translated["items"], strict=True))
+        item_texts = dict(zip(values["items"], translated_texts["items"], strict=True))
         translation["wrong"] = [
             mistake | {"answer": [item_texts[item] for item in mistake["answer"]]}
             for mistake in translation["wrong"]
