@@ -56,17 +56,19 @@ def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
     length = len(text_runs[0])
     words_before = text_runs[0]
     ends_in_space = not text_runs[0] or text_runs[0][-1].isspace()
-    for tag, before, after in zip(tags, text_runs, text_runs[1:], strict=False):
-        ends_sentence = after[:1].isupper() and SENTENCE_END.search(words_before) is not None
-        has_no_space = not ends_in_space and not after[:1].isspace()
+    for tag, text_before, text_after in zip(tags, text_runs, text_runs[1:], strict=False):
+        ends_sentence = text_after[:1].isupper() and SENTENCE_END.search(words_before) is not None
+        has_no_space = not ends_in_space and not text_after[:1].isspace()
         divides_sentence = has_no_space and (separates(tag) or ends_sentence)
-        marks.append(Mark(tag, length, _trailing_space(before), _leading_space(after), divides_sentence))
+        marks.append(
+            Mark(tag, length, _trailing_space(text_before), _leading_space(text_after), divides_sentence)
+        )
         if divides_sentence:
             texts.append(" ")
-        texts.append(after)
-        length += len(after) + divides_sentence
-        ends_in_space = after[-1].isspace() if after else ends_in_space or divides_sentence
-        words_before = after or words_before
+        texts.append(text_after)
+        length += len(text_after) + divides_sentence
+        ends_in_space = text_after[-1].isspace() if text_after else ends_in_space or divides_sentence
+        words_before = text_after or words_before
     return StrippedText("".join(texts), tuple(marks))
 
 

@@ -296,12 +296,14 @@ def realign(
         inserted_pieces: pieces that occur only in the final texts.
     """
     texts, symbol_words = [], list[dict[str, range]]()
-    for (before, after), spans in ((source, alignment.source), (target, alignment.target)):
-        symbol_spans = {text: text_spans[0] for text, text_spans in find_symbols(symbols, before).items()}
-        positions = _map_characters(before, after, symbols, symbol_spans, inserted_pieces)
+    for (text_before, text_after), spans in ((source, alignment.source), (target, alignment.target)):
+        symbol_spans = {
+            text: text_spans[0] for text, text_spans in find_symbols(symbols, text_before).items()
+        }
+        positions = _map_characters(text_before, text_after, symbols, symbol_spans, inserted_pieces)
         if positions is None:
             return None
-        words = word_spans(after)
+        words = word_spans(text_after)
         starts = [start for start, _ in words]
         final_spans = [[span for span in positions[start:end] if span is not None] for start, end in spans]
         word_ranges = [
@@ -341,9 +343,9 @@ def move_words(
     """
     if not spans:
         return ()
-    before, after = source
-    symbol_spans = {text: text_spans[0] for text, text_spans in find_symbols(symbols, before).items()}
-    positions = _map_characters(before, after, symbols, symbol_spans, inserted_pieces)
+    source_before, source_after = source
+    symbol_spans = {text: text_spans[0] for text, text_spans in find_symbols(symbols, source_before).items()}
+    positions = _map_characters(source_before, source_after, symbols, symbol_spans, inserted_pieces)
     if positions is None:
         return ()
     moved_spans = [[span for span in positions[start:end] if span is not None] for start, end in spans]
@@ -351,15 +353,15 @@ def move_words(
 
 
 def _map_characters(
-    before: str,
-    after: str,
+    text_before: str,
+    text_after: str,
     symbols: Sequence[Symbol],
     symbol_spans: Mapping[str, Span],
     inserted_pieces: Sequence[str],
 ) -> list[Span | None] | None:
-    """Return the span in ``after`` of each character of ``before``, or None for white space.
+    """Return the span in ``text_after`` of each character of ``text_before``, or None for white space.
 
-    Return None if ``after`` is not ``before`` with the symbols replaced and the pieces inserted.
+    Return None if ``text_after`` is not ``text_before`` with the symbols replaced and the pieces inserted.
     """
     replacements = {
         symbol_spans[symbol.text][0]: (symbol_spans[symbol.text][1], symbol.tag.text)
@@ -369,15 +371,15 @@ def _map_characters(
     pieces, lengths = frozenset(inserted_pieces), sorted({len(piece) for piece in inserted_pieces if piece})
     positions: list[Span | None] = []
     i = j = 0
-    while i < len(before):
-        if before[i].isspace():
+    while i < len(text_before):
+        if text_before[i].isspace():
             positions.append(None)
             i += 1
             continue
-        end, text = replacements.get(i, (i + 1, before[i]))
-        while not after.startswith(text, j):
-            skipped_length = next((length for length in lengths if after[j : j + length] in pieces), 0)
-            if not skipped_length and not after[j : j + 1].isspace():
+        end, text = replacements.get(i, (i + 1, text_before[i]))
+        while not text_after.startswith(text, j):
+            skipped_length = next((length for length in lengths if text_after[j : j + length] in pieces), 0)
+            if not skipped_length and not text_after[j : j + 1].isspace():
                 return None
             j += skipped_length or 1
         positions += [(j, j + len(text))] * (end - i)

@@ -312,14 +312,14 @@ def _gaps(text: str) -> Iterator[_Gap]:
 def _no_break_spaces(source: str, target: str) -> Iterator[Edit]:
     """Yield the edits that replace spaces in the translation if they are no-break spaces in the source."""
     gaps: dict[tuple[str, str], deque[Span]] = {}
-    for before, space, after in _gaps(target):
-        for words in ((before, after), ("", after), (before, "")):
+    for word_before, space, word_after in _gaps(target):
+        for words in ((word_before, word_after), ("", word_after), (word_before, "")):
             gaps.setdefault(words, deque()).append(space)
     used_spans = set[Span]()
-    for before, space, after in _gaps(source):
+    for word_before, space, word_after in _gaps(source):
         if source[slice(*space)] not in NO_BREAK_SPACES:
             continue
-        for words in ((before, after), ("", after), (before, "")):
+        for words in ((word_before, word_after), ("", word_after), (word_before, "")):
             spans = gaps.get(words, deque())
             while spans and spans[0] in used_spans:
                 spans.popleft()
