@@ -47,12 +47,12 @@ def piece_spans(text: str, ids: Sequence[int], tokeniser: Subwords) -> list[Span
     symbols = tokeniser.symbols
     frame = tokeniser.add_special_tokens([TEXT_PLACEHOLDER])
     index = frame.index(TEXT_PLACEHOLDER)
-    before, after = frame[:index], frame[index + 1 :]
-    text_range = range(len(before), len(ids) - len(after))
+    prefix_ids, suffix_ids = frame[:index], frame[index + 1 :]
+    text_range = range(len(prefix_ids), len(ids) - len(suffix_ids))
     special_tokens = {symbols.start, symbols.end, symbols.pad}
     # Without special tokens around the text:
-    if list(ids[: text_range.start]) != before or list(ids[max(text_range.stop, 0) :]) != after:
-        text_range, special_tokens = range(len(ids)), special_tokens.union(before, after)
+    if list(ids[: text_range.start]) != prefix_ids or list(ids[max(text_range.stop, 0) :]) != suffix_ids:
+        text_range, special_tokens = range(len(ids)), special_tokens.union(prefix_ids, suffix_ids)
     special_tokens.discard(symbols.unknown)
     surfaces = [
         None

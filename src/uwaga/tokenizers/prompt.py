@@ -73,16 +73,16 @@ class TranslationPrompt:
         """
         content = self.message(*languages)
         if template is None:
-            before, _, after = content.partition(TEXT_PLACEHOLDER)
-            return before, after
-        before, separator, after = template.render([{"role": "user", "content": content}]).partition(
-            TEXT_PLACEHOLDER
-        )
-        if not separator or TEXT_PLACEHOLDER in after:
+            text_before, _, text_after = content.partition(TEXT_PLACEHOLDER)
+            return text_before, text_after
+        text_before, separator, text_after = template.render(
+            [{"role": "user", "content": content}]
+        ).partition(TEXT_PLACEHOLDER)
+        if not separator or TEXT_PLACEHOLDER in text_after:
             raise ModelError(
                 f"{template.location}: the chat template does not contain the message exactly once"
             )
-        return before, after
+        return text_before, text_after
 
 
 HUNYUAN = "Translate the following segment into {target}, without additional explanation.\n\n{text}"
@@ -195,7 +195,7 @@ def find_answer_end(tokeniser: FramedTokeniser, template: ChatTemplate) -> int:
     prompt, codec = find_prompt(template.family), tokeniser.codec
     content = prompt.message("en", "en") if prompt.structured else "a"
     messages = [{"role": "user", "content": content}, {"role": "assistant", "content": TEXT_PLACEHOLDER}]
-    _, separator, after = template.render(messages, generate=False).rpartition(TEXT_PLACEHOLDER)
-    ids = codec.encode(after.strip()) if separator else []
+    _, separator, text_after = template.render(messages, generate=False).rpartition(TEXT_PLACEHOLDER)
+    ids = codec.encode(text_after.strip()) if separator else []
     special_ids = (token for token in ids if codec.piece(token) is not None and codec.decode([token]) == "")
     return next(special_ids, tokeniser.symbols.end)

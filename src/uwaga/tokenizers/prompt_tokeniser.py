@@ -74,8 +74,8 @@ class PromptTokeniser:
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return the ids, surrounded by the ids of the prompt."""
-        before, after = self.frame
-        return [*before, *ids, *after]
+        prefix, suffix = self.frame
+        return [*prefix, *ids, *suffix]
 
     def language_prefix(self, text: str) -> str:
         """Return an empty string, because the prompt is added to every text."""
@@ -92,11 +92,16 @@ class PromptTokeniser:
     @cached_property
     def frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The ids before and after a text."""
-        before, after = self._prompt_parts
+        text_before, text_after = self._prompt_parts
         context = "a"
-        full_ids, context_ids = self.inner.codec.encode(context + after), self.inner.codec.encode(context)
+        full_ids, context_ids = (
+            self.inner.codec.encode(context + text_after),
+            self.inner.codec.encode(context),
+        )
         start = self.inner.prefix if self.template is None else ()  # a template contains it
-        return (*start, *self.inner.codec.encode(before.rstrip(" "))), tuple(full_ids[len(context_ids) :])
+        return (*start, *self.inner.codec.encode(text_before.rstrip(" "))), tuple(
+            full_ids[len(context_ids) :]
+        )
 
     @cached_property
     def end(self) -> int:
@@ -119,9 +124,9 @@ class PromptTokeniser:
         without_text, with_text = list[int](), list[int]()
         for token in range(min(codec.size, self.vocabulary)):
             if any(spelling in (codec.piece(token) or "") for spelling in spellings):
-                before, separator, _ = codec.decode([token]).partition(stop)
+                text_before_stop, separator, _ = codec.decode([token]).partition(stop)
                 if separator and token not in symbols.ends:
-                    (with_text if before.strip() else without_text).append(token)
+                    (with_text if text_before_stop.strip() else without_text).append(token)
         return replace(symbols, other_ends=(*symbols.other_ends, *without_text), stops=tuple(with_text))
 
     @cached_property
@@ -139,7 +144,7 @@ class PromptTokeniser:
         This end may share tokens with the text. It begins with the last line break before the text, because
         no token extends across a line break. Spaces before the text become part of the text's first token.
         """
-        before, _ = self._prompt_parts
-        position = len(before.rstrip("\n")) if before.endswith("\n") else before.rfind("\n")
-        prefix = before[max(position, 0) :]
+        text_before, _ = self._prompt_parts
+        position = len(text_before.rstrip("\n")) if text_before.endswith("\n") else text_before.rfind("\n")
+        prefix = text_before[max(position, 0) :]
         return prefix, len(self.inner.encode_plain(prefix.rstrip(" ")))

@@ -55,14 +55,14 @@ class RowTokeniser:
         """
         framed = subwords.add_special_tokens([_TEXT_PLACEHOLDER])
         position = framed.index(_TEXT_PLACEHOLDER)
-        before, after = tuple(framed[:position]), tuple(framed[position + 1 :])
+        prefix, suffix = tuple(framed[:position]), tuple(framed[position + 1 :])
         symbols = subwords.symbols
         if side == "target":
-            after = after[: after.index(symbols.end)] if symbols.end in after else after
-            before = before if first_token is None or before[:1] == (first_token,) else (first_token, *before)
-        elif after:
-            symbols, after = replace(symbols, end=after[-1]), after[:-1]
-        return cls(subwords, symbols, size, before, after, name)
+            suffix = suffix[: suffix.index(symbols.end)] if symbols.end in suffix else suffix
+            prefix = prefix if first_token is None or prefix[:1] == (first_token,) else (first_token, *prefix)
+        elif suffix:
+            symbols, suffix = replace(symbols, end=suffix[-1]), suffix[:-1]
+        return cls(subwords, symbols, size, prefix, suffix, name)
 
     @property
     def special_token_count(self) -> int:
