@@ -369,9 +369,9 @@ def _decode_list(content: bytes) -> Integers:
     return np.flatnonzero(np.unpackbits(np.frombuffer(content, np.uint8)))
 
 
-def bitmap_bytes(texts: int) -> int:
+def bitmap_bytes(text_count: int) -> int:
     """Return the size in bytes of a bitmap for a number of texts; it is odd, which marks it as a bitmap."""
-    return texts + 7 >> 3 | 1
+    return text_count + 7 >> 3 | 1
 
 
 def number_buckets(words: Integers) -> Integers:

@@ -25,15 +25,15 @@ class MemoryCounts:
             self.classes[similarity_class(use.score)] += 1
             self.used[use.used] += 1
 
-    def line(self, texts: int) -> str:
+    def line(self, text_count: int) -> str:
         """Return a line with the counts, such as ``memory: exact: 3, none: 7``.
 
         Args:
-            texts: the number of translated texts.
+            text_count: the number of translated texts.
         """
         counts = [f"{name}: {self.classes[name]}" for name in SIMILARITY_CLASSES if self.classes[name]]
         usage_counts = [f"{count} {name}" for name, count in self.used.items()]
-        unmatched_count = texts - self.classes.total()
+        unmatched_count = text_count - self.classes.total()
         parts = [*counts, *([f"none: {unmatched_count}"] if unmatched_count > 0 else [])]
         return f"memory: {', '.join(parts)}" + (f" ({', '.join(usage_counts)})" if usage_counts else "")
 

@@ -54,14 +54,14 @@ def contexts_in_order(
         texts: the texts.
         outer_context: the key of all texts, the text before the first and the text after the last.
     """
-    key, before, after = outer_context or TextContext()
-    following_texts = [after] * len(texts)
+    key, text_before, text_after = outer_context or TextContext()
+    following_texts = [text_after] * len(texts)
     for index in range(len(texts) - 1, 0, -1):
-        after = texts[index] if texts[index].strip() else after
-        following_texts[index - 1] = after
+        text_after = texts[index] if texts[index].strip() else text_after
+        following_texts[index - 1] = text_after
     for index, text in enumerate(texts):
-        yield TextContext(key, before, following_texts[index])
-        before = text if text.strip() else before
+        yield TextContext(key, text_before, following_texts[index])
+        text_before = text if text.strip() else text_before
 
 
 @dataclass(frozen=True)

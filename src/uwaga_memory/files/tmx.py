@@ -207,7 +207,7 @@ WRITTEN_PROPERTIES = ("unit.prop.x-context", "unit.prop.prev", "unit.prop.next",
 
 def _derive_fields(properties: Iterable[tuple[str, str]]) -> _Derived:
     values = dict(properties)
-    key, before, after = (
+    key, text_before, text_after = (
         next((value for name in names if (value := values.get(name))), "")
         for names in (
             KEY_PROPERTIES,
@@ -217,8 +217,8 @@ def _derive_fields(properties: Iterable[tuple[str, str]]) -> _Derived:
     )
     return _Derived(
         key,
-        before,
-        after,
+        text_before,
+        text_after,
         next((date for name in DATE_ATTRIBUTES if (date := _format_date(values.get(name, "")))), ""),
     )
 
