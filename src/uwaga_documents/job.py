@@ -242,11 +242,11 @@ def _with_contexts(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, list[Inline
         yield piece, _with_context(piece, text_before, "")
 
 
-def _with_context(piece: Piece, before: str, after: str) -> list[InlineText]:
+def _with_context(piece: Piece, text_before: str, text_after: str) -> list[InlineText]:
     """Return the texts of a piece with their contexts, given the texts before and after the piece."""
     inlines = _texts(piece)
     key = piece.key if isinstance(piece, Unit) else ""
-    contexts = contexts_in_order([*map(written_text, inlines)], TextContext(key, before, after))
+    contexts = contexts_in_order([*map(written_text, inlines)], TextContext(key, text_before, text_after))
     return [*map(InlineText, inlines, contexts)]
 
 
