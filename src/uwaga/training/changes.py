@@ -153,14 +153,16 @@ def _changed_names(old_values: dict[str, Any], new_values: dict[str, Any]) -> li
     ]
 
 
-def _describe_change(name: str, before: dict[str, Any], current: dict[str, Any], settings: Settings) -> str:
+def _describe_change(
+    name: str, old_values: dict[str, Any], new_values: dict[str, Any], settings: Settings
+) -> str:
     default = _default_settings(settings).get(name)
     note = (
         f" (the learning rate of schedule {settings.training.schedule.kind} depends on it)"
         if name == STEPS_SETTING
         else ""
     )
-    return f"{name} was {before.get(name, default)} and is now {current.get(name, default)}{note}"
+    return f"{name} was {old_values.get(name, default)} and is now {new_values.get(name, default)}{note}"
 
 
 def _default_settings(settings: Settings) -> dict[str, Any]:
