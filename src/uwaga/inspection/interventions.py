@@ -77,10 +77,13 @@ def compare(
         SettingsError: as for :func:`intervene`.
     """
     edited_translator = intervene(translator, *interventions)
-    before, after = translator.translate(text, sample=False), edited_translator.translate(text, sample=False)
-    pair = [(text, before.text if target is None else target)]
+    original, edited = (
+        translator.translate(text, sample=False),
+        edited_translator.translate(text, sample=False),
+    )
+    pair = [(text, original.text if target is None else target)]
     return Effect(
-        before, after, translator.score(pair)[0].log_prob, edited_translator.score(pair)[0].log_prob
+        original, edited, translator.score(pair)[0].log_prob, edited_translator.score(pair)[0].log_prob
     )
 
 
