@@ -133,10 +133,10 @@ def skip_init(build: Callable[[], Model], device: str = "cpu") -> Model:
 
 def distinct_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Return the weights of a model by name; tied weights are listed once, under their first name."""
-    distinct: dict[str, torch.Tensor] = {}
+    tensors: dict[str, torch.Tensor] = {}
     ids: set[int] = set()
     for name, tensor in model.state_dict(keep_vars=True).items():
         if id(tensor) not in ids:
             ids.add(id(tensor))
-            distinct[name] = tensor
-    return distinct
+            tensors[name] = tensor
+    return tensors

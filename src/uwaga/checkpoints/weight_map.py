@@ -109,10 +109,10 @@ class Weights:
     def parameters(self) -> int:
         """Number of stored parameters; tied weights are counted once."""
         used_names = {view.name for name in self.shapes for view in self.table.weights[name]}
-        distinct = {
+        distinct_views = {
             id(self.tensors[name].content): self.tensors[name] for name in used_names & set(self.tensors)
         }
-        return sum(math.prod(tensor.shape) for tensor in distinct.values())
+        return sum(math.prod(tensor.shape) for tensor in distinct_views.values())
 
     def with_path(self, path: Path) -> Weights:
         """Return the same weights with another path to show in messages."""
@@ -240,10 +240,10 @@ def _remove_redundant(table: Table, stored_tensors: Mapping[str, StoredTensor]) 
     return tensors
 
 
-def is_constant(stored_tensor: StoredTensor, expected: Floats) -> bool:
+def is_constant(stored_tensor: StoredTensor, expected_values: Floats) -> bool:
     """Return True if a stored table equals a computed table, apart from rounding."""
-    return stored_tensor.shape == expected.shape and np.allclose(
-        stored_tensor.floats(), expected, atol=TOLERANCE
+    return stored_tensor.shape == expected_values.shape and np.allclose(
+        stored_tensor.floats(), expected_values, atol=TOLERANCE
     )
 
 

@@ -214,10 +214,10 @@ def _is_float(variable: Variable) -> bool:
 
 def weight_summary(file: ModelFile) -> WeightSummary:
     """Return the size of the weights, including quantised weights but excluding their scales."""
-    distinct = {id(variable): variable for variable in file.variables.values()}.values()
+    distinct_variables = {id(variable): variable for variable in file.variables.values()}.values()
     tensors = [
         StoredVariable.from_variable(variable, file.path)
-        for variable in distinct
+        for variable in distinct_variables
         if variable.array.ndim and not variable.name.endswith("_scale")
     ]
     return WeightSummary.from_tensors(tensors)

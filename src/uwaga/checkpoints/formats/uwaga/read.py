@@ -236,7 +236,7 @@ def read_tokeniser(path: Path) -> Tokeniser:
 
 def check_tokenisers(folder: Path, config: FolderConfig, source: Tokeniser, target: Tokeniser) -> None:
     """Raise ModelError if the tokenisers do not match ``config.json``."""
-    expected = config.symbols.symbols()
+    expected_symbols = config.symbols.symbols()
     sides = ((SOURCE, source, config.vocabulary.source), (TARGET, target, config.vocabulary.target))
     for name, tokeniser, size in sides:
         path = folder / (SOURCE if config.vocabulary.joint else name)
@@ -245,9 +245,9 @@ def check_tokenisers(folder: Path, config: FolderConfig, source: Tokeniser, targ
                 f"{path}: has {tokeniser.size} pieces, but config.json states {size}; "
                 "the tokeniser belongs to another model"
             )
-        if tokeniser.symbols != expected:
+        if tokeniser.symbols != expected_symbols:
             raise ModelError(
-                f"{path}: declares {tokeniser.symbols}, but config.json states {expected}; "
+                f"{path}: declares {tokeniser.symbols}, but config.json states {expected_symbols}; "
                 "the tokeniser belongs to another model"
             )
         if tokeniser.normalisation != config.normalisation:
@@ -378,10 +378,10 @@ def _weights(path: Path, config: FolderConfig) -> Weights:
         check_header(path, shapes | scales, formats | dict.fromkeys(scales, "F32"))
     stored_tensors = _open(path, config)
     for name, tensor in stored_tensors.items():
-        expected = _stored_format(config, tensor.shape)
-        if tensor.format != expected:
+        expected_format = _stored_format(config, tensor.shape)
+        if tensor.format != expected_format:
             raise ModelError(
-                f"{path}: {name!r} is stored as {tensor.format}, but config.json requires {expected}; "
+                f"{path}: {name!r} is stored as {tensor.format}, but config.json requires {expected_format}; "
                 "the two files belong to different models"
             )
     shapes = {name: tensor.shape for name, tensor in stored_tensors.items()}

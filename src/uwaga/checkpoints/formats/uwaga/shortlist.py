@@ -111,11 +111,11 @@ def _check_model(
             f"{path}: made for {stored_sizes[0]} source and {stored_sizes[1]} target tokens, but the model "
             f"has {sizes[0]} and {sizes[1]}; this is the shortlist of another model"
         )
-    for side, tokeniser, expected in (
+    for side, tokeniser, expected_fingerprint in (
         ("source", source, card.source_tokeniser),
         ("target", target, card.target_tokeniser),
     ):
-        if _fingerprint(tokeniser) != expected:
+        if _fingerprint(tokeniser) != expected_fingerprint:
             raise ModelError(
                 f"{path}: made for another {side} tokeniser; this is the shortlist of another model"
             )
