@@ -56,13 +56,13 @@ class Shortlist:
         # (entries - 1,): True if an entry and the next one belong to the same source token.
         same_source = np.ones(max(len(self.targets) - 1, 0), dtype=bool)
         same_source[boundaries - 1] = False
-        for name, tokens, ascending in (
+        for name, tokens, is_ascending in (
             ("common", self.common, self.common[1:] > self.common[:-1]),
             ("targets", self.targets, (self.targets[1:] > self.targets[:-1]) | ~same_source),
         ):
             if len(tokens) and (tokens.min() < 0 or tokens.max() >= self.vocabulary):
                 raise ModelError(f"{name}: a token is outside the vocabulary of {self.vocabulary} tokens")
-            if not ascending.all():
+            if not is_ascending.all():
                 raise ModelError(f"{name}: token ids are not in ascending order")
 
     @property

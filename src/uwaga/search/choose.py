@@ -83,9 +83,9 @@ def draw(table: Table, sampling: Sampling) -> Ids:
     order = np.argsort(-table, axis=1, kind="stable")  # (rows, vocabulary)
     if sampling.top_k:
         order = order[:, : sampling.top_k]
-    descending = np.take_along_axis(table, order, axis=1)  # (rows, top)
-    top = np.where(np.isneginf(descending[:, :1]), 0.0, descending[:, :1])
-    weights = np.exp((descending - top) / sampling.temperature)
+    sorted_logits = np.take_along_axis(table, order, axis=1)  # (rows, top)
+    top = np.where(np.isneginf(sorted_logits[:, :1]), 0.0, sorted_logits[:, :1])
+    weights = np.exp((sorted_logits - top) / sampling.temperature)
     return np.take_along_axis(order, pick(weights, weights.sum(axis=1), sampling)[:, None], axis=1)[:, 0]
 
 

@@ -49,10 +49,10 @@ def force_targets(
     state = decoder.start(decoder.encode([sources[index] for index in order]), 1)
     inputs: Ids = np.full(len(order), start, dtype=np.int64)  # (running,)
     for position in range(padded.shape[1]):
-        running = int((lengths > position).sum())
-        if running < len(inputs):
-            state, inputs = state.select(np.arange(running)), inputs[:running]
-        tokens = padded[:running, position]
+        running_count = int((lengths > position).sum())
+        if running_count < len(inputs):
+            state, inputs = state.select(np.arange(running_count)), inputs[:running_count]
+        tokens = padded[:running_count, position]
         step = decoder.step(inputs, state, replace(choice, forced=tokens) if choice.count else choice)
-        yield ForcedTokens(order[:running], tokens, step)
+        yield ForcedTokens(order[:running_count], tokens, step)
         state, inputs = step.state, tokens

@@ -153,12 +153,12 @@ def expected_utilities(
             f"weights must be {len(texts)} finite numbers, none negative and at least one positive, not "
             f"{quoted(masses.tolist())}"
         )
-    distinct = list(dict.fromkeys(texts))
-    indices = {text: i for i, text in enumerate(distinct)}
+    distinct_texts = list(dict.fromkeys(texts))
+    indices = {text: i for i, text in enumerate(distinct_texts)}
     text_indices = np.array([indices[text] for text in texts])  # (texts,)
     # (distinct,)
-    probabilities = np.bincount(text_indices, weights=masses / masses.sum(), minlength=len(distinct))
-    return np.asarray((utilities(distinct, distinct, utility) @ probabilities)[text_indices])
+    probabilities = np.bincount(text_indices, weights=masses / masses.sum(), minlength=len(distinct_texts))
+    return np.asarray((utilities(distinct_texts, distinct_texts, utility) @ probabilities)[text_indices])
 
 
 def rank_by_utility(
