@@ -26,7 +26,7 @@ class Bahdanau(Recurrent):
     Annotations are ``h_j = [→h_j; ←h_j]``, and the initial state is ``s_0 = tanh(W_s ←h_1)``. Each step is
 
     - ``paper``: ``c_i = attention(s_{i-1}, h)``, ``s_i = GRU(s_{i-1}, [E y_{i-1}; c_i])``;
-    - ``conditional`` (Sennrich 2017, eq. 4 ff.): ``s' = GRU1(s_{i-1}, E y_{i-1})``,
+    - ``is_conditional`` (Sennrich 2017, eq. 4 ff.): ``s' = GRU1(s_{i-1}, E y_{i-1})``,
       ``c_i = attention(s', h)``, ``s_i = GRU2(s', c_i)``.
 
     The read-out is ``maxout(U_o s_i + V_o E y_{i-1} + C_o c_i)``, with s_i as in eq. 4 of the paper (its
@@ -42,9 +42,9 @@ class Bahdanau(Recurrent):
         self.backward_encoder = Gru(word_width, units, settings.gru)
         self.bridge = nn.Linear(units, units)  # W_s
         self.score = make_score(settings.score, units, 2 * units, settings.max_length)
-        conditional = settings.decoder == "conditional"
-        self.inner = Gru(word_width, units, settings.gru) if conditional else None
-        self.decoder = Gru(2 * units if conditional else word_width + 2 * units, units, settings.gru)
+        is_conditional = settings.decoder == "conditional"
+        self.inner = Gru(word_width, units, settings.gru) if is_conditional else None
+        self.decoder = Gru(2 * units if is_conditional else word_width + 2 * units, units, settings.gru)
         self.read_out = Maxout(units + word_width + 2 * units, settings.read_out)
         nn.init.xavier_uniform_(self.bridge.weight)
         nn.init.zeros_(self.bridge.bias)

@@ -77,12 +77,15 @@ class AverageAttention(nn.Module):
                 nn.init.xavier_uniform_(layer.weight)
                 nn.init.zeros_(layer.bias)
 
-    def forward(self, x: Tensor, mean: Tensor) -> Tensor:
+    def forward(self, x: Tensor, running_mean: Tensor) -> Tensor:
         """Return the outputs for inputs and their :func:`running_mean`; all three are (rows, new, width)."""
         for index, layer in enumerate(self.layers):
-            mean = layer(mean)
+            running_mean = layer(running_mean)
             if index < self.activated:
-                mean = self.dropout(self.activation(mean))
+                running_mean = self.dropout(self.activation(running_mean))
         if self.input_gate is None or self.forget_gate is None:
-            return mean
-        return torch.sigmoid(self.input_gate(x)) * x + torch.sigmoid(self.forget_gate(mean)) * mean
+            return running_mean
+        return (
+            torch.sigmoid(self.input_gate(x)) * x
+            + torch.sigmoid(self.forget_gate(running_mean)) * running_mean
+        )

@@ -126,9 +126,9 @@ def _resolve_last_ties(table: Tensor, values: LogProbs, tokens: Ids, rows: Ids, 
     )  # (tied, vocabulary)
     row, column = (part.cpu().numpy() for part in torch.nonzero(equals, as_tuple=True))
     starts = np.searchsorted(row, np.arange(len(rows)))
-    for index, (tied, start) in enumerate(zip(rows.tolist(), starts.tolist(), strict=True)):
-        greater_count = int((values[tied, :count] > last_values[index]).sum())
-        tokens[tied, greater_count:count] = column[start : start + count - greater_count]
+    for index, (tied_row, start) in enumerate(zip(rows.tolist(), starts.tolist(), strict=True)):
+        greater_count = int((values[tied_row, :count] > last_values[index]).sum())
+        tokens[tied_row, greater_count:count] = column[start : start + count - greater_count]
 
 
 def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tuple[Ids, LogProbs]:
@@ -151,8 +151,8 @@ def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tu
         size = min(size * 8, vocabulary)
     shape = Sampling(uniform, sampling.temperature, sampling.top_k, sampling.top_p)
     column = pick(weights, mass, shape)[:, None]  # (rows, 1)
-    sampled: LogProbs = np.take_along_axis(values, column, axis=1)
-    return np.take_along_axis(tokens, column, axis=1), sampled
+    sampled_log_probs: LogProbs = np.take_along_axis(values, column, axis=1)
+    return np.take_along_axis(tokens, column, axis=1), sampled_log_probs
 
 
 def _mass(table: Tensor, temperature: float) -> NDArray[np.float64]:
