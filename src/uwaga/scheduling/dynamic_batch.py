@@ -91,19 +91,20 @@ class DynamicBatch:
             self._condition.wait_for(lambda: self._waiting or self._closed)
             batch: list[PendingSentence] = []
             remaining_sentences, used_tokens = [], 0
-            for pending in self._waiting:
-                size = len(pending.sentence.source) * pending.ticket.rules.beams
+            for pending_sentence in self._waiting:
+                size = len(pending_sentence.sentence.source) * pending_sentence.ticket.rules.beams
                 can_add = not batch or (
-                    pending.ticket.key == batch[0].ticket.key and used_tokens + size <= self._max_tokens
+                    pending_sentence.ticket.key == batch[0].ticket.key
+                    and used_tokens + size <= self._max_tokens
                 )
                 if can_add:
-                    batch.append(pending)
+                    batch.append(pending_sentence)
                     used_tokens += size
                 else:
-                    remaining_sentences.append(pending)
+                    remaining_sentences.append(pending_sentence)
             self._waiting = remaining_sentences
             # Decoders require the longest first.
-            return sorted(batch, key=lambda pending: -len(pending.sentence.source))
+            return sorted(batch, key=lambda pending_sentence: -len(pending_sentence.sentence.source))
 
     def _search(self, sentences: list[PendingSentence]) -> None:
         try:
@@ -156,12 +157,12 @@ class DynamicTicket:
         self._error: Exception | None = None
 
     def submit(self, sentences: Sequence[NewSentence]) -> None:
-        pending = [
+        pending_sentences = [
             PendingSentence(self, number, sentence)
             for number, sentence in enumerate(sentences, start=self._submitted)
         ]
-        self._submitted += len(pending)
-        self._batch.add(pending)
+        self._submitted += len(pending_sentences)
+        self._batch.add(pending_sentences)
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
         with self._condition:
@@ -195,9 +196,9 @@ class DynamicTicket:
         self.leave()
 
 
-def _batch(decoder: Decoder, pending: Sequence[PendingSentence]) -> StepBatch:
+def _batch(decoder: Decoder, pending_sentences: Sequence[PendingSentence]) -> StepBatch:
     """Return a batch that searches in numpy for the targets of sentences with equal rules."""
-    rules = pending[0].ticket.rules
+    rules = pending_sentences[0].ticket.rules
     options = SearchOptions(
         beam=rules.beams,
         nbest=rules.nbest,
@@ -210,7 +211,7 @@ def _batch(decoder: Decoder, pending: Sequence[PendingSentence]) -> StepBatch:
         banned=tuple(rules.banned.tolist()),
         renormalise=rules.renormalise,
     )
-    sentences = [_search_sentence(sentence) for sentence in pending]
+    sentences = [_search_sentence(sentence) for sentence in pending_sentences]
     ranking = TableRanking(rules.divisors)
     has_phrases = any(sentence.phrases is not None for sentence in sentences)
     if not has_phrases and any(sentence.draft is not None for sentence in sentences):
@@ -218,8 +219,8 @@ def _batch(decoder: Decoder, pending: Sequence[PendingSentence]) -> StepBatch:
     return BeamBatch(decoder, options, sentences, rules.pool_size, ranking)
 
 
-def _search_sentence(pending: PendingSentence) -> SearchSentence:
-    sentence, rules, phrases = pending.sentence, pending.ticket.rules, None
+def _search_sentence(pending_sentence: PendingSentence) -> SearchSentence:
+    sentence, rules, phrases = pending_sentence.sentence, pending_sentence.ticket.rules, None
     if sentence.phrases is not None:
         phrases = Phrases.from_tables(sentence.phrases, rules.continues_word)
     return SearchSentence(
