@@ -116,18 +116,21 @@ def load_final_weights(run: Run) -> FinalWeights:
     if run.training.average and (
         steps := tuple(regular_steps(run.folder, run.training)[-run.training.average :])
     ):
-        mean = describe_mean(steps)
+        mean_description = describe_mean(steps)
         _load_mean(run, steps)
         if best_step is None or steps == (best_step,):
-            return FinalWeights(steps, mean)
+            return FinalWeights(steps, mean_description)
         result = run.validate("the mean", run.training.validation_beam)
         run.reporter.validation(run.progress, result, "mean", steps)
         scores = _describe_comparison(run, result, best_step)
         if result.score(run.training.early_stopping_metric) >= run.progress.best[best_step]:
-            return FinalWeights(steps, f"{mean}, not worse on the dev set than step {best_step} ({scores})")
+            return FinalWeights(
+                steps, f"{mean_description}, not worse on the dev set than step {best_step} ({scores})"
+            )
         _load_mean(run, (best_step,))
         return FinalWeights(
-            (best_step,), f"checkpoint of step {best_step}, better on the dev set than the {mean} ({scores})"
+            (best_step,),
+            f"checkpoint of step {best_step}, better on the dev set than the {mean_description} ({scores})",
         )
     if best_step is not None:
         _load_mean(run, (best_step,))
@@ -145,12 +148,12 @@ def _load_mean(run: Run, steps: tuple[int, ...]) -> None:
     load_weights(run.model, average_checkpoints(paths), paths[-1])
 
 
-def _describe_comparison(run: Run, mean: Validation, best_step: int) -> str:
+def _describe_comparison(run: Run, mean_validation: Validation, best_step: int) -> str:
     """Return a text such as ``dev loss 4.281 for the mean, 3.120 for step 240``."""
     metric = run.training.early_stopping_metric
     sign = -1 if metric == "loss" else 1
     return (
-        f"dev {metric} {sign * mean.score(metric):.6g} for the mean, "
+        f"dev {metric} {sign * mean_validation.score(metric):.6g} for the mean, "
         f"{sign * run.progress.best[best_step]:.6g} for step {best_step}"
     )
 

@@ -116,12 +116,12 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             probabilities = torch.softmax(logits, dim=1)
             nll = -probabilities.gather(1, next_tokens).to(sum_dtype).clamp_min(smallest).log()  # (chunk, 1)
             if cap is None:
-                mean = (part.to(sum_dtype) @ mean_weight + mean_bias)[:, None]  # (chunk, 1) mean logit
+                mean_logits = (part.to(sum_dtype) @ mean_weight + mean_bias)[:, None]  # (chunk, 1) mean logit
             else:
-                mean = logits.to(sum_dtype).mean(1, keepdim=True)
+                mean_logits = logits.to(sum_dtype).mean(1, keepdim=True)
             plain_loss += nll.double().sum()
             smoothed_loss += (
-                (nll + smoothing * (logits.gather(1, next_tokens).to(sum_dtype) - mean)).double().sum()
+                (nll + smoothing * (logits.gather(1, next_tokens).to(sum_dtype) - mean_logits)).double().sum()
             )
             slopes = probabilities
             if cap is not None:

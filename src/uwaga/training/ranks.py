@@ -181,11 +181,13 @@ class Ranks:
         if self._messages is None:
             return
         with self.connection_errors():
-            pending = []
+            pending_buckets = []
             for bucket in _buckets(tensors):
                 flat_tensor = torch.cat([tensor.reshape(-1) for tensor in bucket])
-                pending.append((bucket, flat_tensor, distributed.all_reduce(flat_tensor, async_op=True)))
-            for bucket, flat_tensor, handle in pending:
+                pending_buckets.append(
+                    (bucket, flat_tensor, distributed.all_reduce(flat_tensor, async_op=True))
+                )
+            for bucket, flat_tensor, handle in pending_buckets:
                 handle.wait()
                 sizes = [tensor.numel() for tensor in bucket]
                 for tensor, part in zip(bucket, torch.split(flat_tensor, sizes), strict=True):
