@@ -299,12 +299,15 @@ def corpus_lexicon(sources: Sequence[Sequence[str]], targets: Sequence[Sequence[
 def _distinct_numbers(parts: Iterable[Ids]) -> Ids:
     """Return the sorted distinct numbers of several arrays."""
     unique_numbers: Ids = np.zeros(0, dtype=np.int64)
-    pending: list[Ids] = []
+    pending_numbers: list[Ids] = []
     for part in parts:
-        pending.append(np.unique(part))
-        if sum(map(len, pending)) > MAX_CELLS:
-            unique_numbers, pending = np.unique(np.concatenate([unique_numbers, *pending])), []
-    return np.unique(np.concatenate([unique_numbers, *pending]))
+        pending_numbers.append(np.unique(part))
+        if sum(map(len, pending_numbers)) > MAX_CELLS:
+            unique_numbers, pending_numbers = (
+                np.unique(np.concatenate([unique_numbers, *pending_numbers])),
+                [],
+            )
+    return np.unique(np.concatenate([unique_numbers, *pending_numbers]))
 
 
 def _dirichlet(counts: NDArray[np.float64], cell_sources: Ids, sources: int) -> Floats:

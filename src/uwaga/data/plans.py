@@ -35,14 +35,14 @@ def arrange_batches(source_widths: Ids, target_widths: Ids, budget: int, strips:
         strips: number of strips with about equally many target tokens; 0 makes one strip for each target
             length.
     """
-    ascending = np.lexsort((source_widths, target_widths))  # (pairs,)
-    strip = target_widths[ascending]  # (pairs,) sort key of the strips, ascending
+    ascending_order = np.lexsort((source_widths, target_widths))  # (pairs,)
+    strip = target_widths[ascending_order]  # (pairs,) sort key of the strips, ascending
     if strips:
         preceding_tokens = np.cumsum(strip, dtype=np.float64) - strip  # (pairs,) target tokens
         strip = np.floor(preceding_tokens * (strips / float(strip.sum()))).astype(np.int64)
-    ascending_source = source_widths[ascending]  # (pairs,)
+    ascending_source = source_widths[ascending_order]  # (pairs,)
     alternating_source = np.where(strip % 2, ascending_source, -ascending_source)  # (pairs,)
-    order = ascending[np.lexsort((alternating_source, strip))]
+    order = ascending_order[np.lexsort((alternating_source, strip))]
     return list(_cut_into_batches(order, source_widths, target_widths, budget))
 
 
@@ -265,14 +265,14 @@ class SegmentationSampler:
         self.max_tokens = min(limits[0], limits[1] - 1)
         self.budget = limits[1]
         sampled_pairs = np.unique(np.linspace(0, len(mixture) - 1, GROWTH_PAIRS).astype(np.int64))  # (pairs,)
-        sampled = self.draw(Pool(sampled_pairs, np.full(len(sampled_pairs), -1)), (0, 0))
+        sampled_pool = self.draw(Pool(sampled_pairs, np.full(len(sampled_pairs), -1)), (0, 0))
         stored_rows = [
             mixture.side("source").row_lengths(sampled_pairs),
             mixture.side("target").row_lengths(sampled_pairs),
         ]
         self._growth = [
             max(1.0, float(rows.lengths.sum()) / float(lengths.sum())) * GROWTH_MARGIN
-            for rows, lengths in zip(sampled, stored_rows, strict=True)
+            for rows, lengths in zip(sampled_pool, stored_rows, strict=True)
         ]
 
     def draw(self, pool: Pool, seeds: tuple[int, int]) -> tuple[Column, Column]:
@@ -327,10 +327,10 @@ class SampledPlan(Plan):
         latest_pool = self._latest  # read once: another thread may replace it
         if latest_pool is None or latest_pool[0] != pool_index:
             latest_pool = self._latest = (pool_index, self._draw(pool_index))
-        sampled = latest_pool[1]
-        indices = sampled.batches[index]
-        source, target = sampled.source.block(indices), sampled.target.block(indices)
-        return BatchRows(sampled.pool.pairs[indices], sampled.pool.forms[indices], source, target)
+        sampled_pool = latest_pool[1]
+        indices = sampled_pool.batches[index]
+        source, target = sampled_pool.source.block(indices), sampled_pool.target.block(indices)
+        return BatchRows(sampled_pool.pool.pairs[indices], sampled_pool.pool.forms[indices], source, target)
 
     def _expected_widths(self, pool: Pool) -> tuple[Ids, Ids]:
         return self._sampler.expected_widths(
@@ -345,7 +345,7 @@ class SampledPlan(Plan):
         planned_batches = self._planned_batches(pool)
         expected_widths = self._expected_widths(pool)
         state = np.random.SeedSequence([*self._key, pool_index]).generate_state(3)
-        sampled = self._sampler.draw(pool, (int(state[0]), int(state[1])))
+        sampled_pool = self._sampler.draw(pool, (int(state[0]), int(state[1])))
         stored_rows = (
             [self.source.row(*location) for location in zip(*(part.tolist() for part in pool), strict=True)],
             [self.target.row(pair) for pair in pool.pairs.tolist()],
@@ -354,7 +354,7 @@ class SampledPlan(Plan):
         for cap in LENGTH_CAPS:
             source, target = (
                 _cap_lengths(rows, stored_rows, width, cap, self._sampler.max_tokens)
-                for rows, stored_rows, width in zip(sampled, stored_rows, expected_widths, strict=True)
+                for rows, stored_rows, width in zip(sampled_pool, stored_rows, expected_widths, strict=True)
             )
             widths = (source.lengths.astype(np.int64) + 1, target.lengths.astype(np.int64) + 1)
             arranged = arrange_batches(*widths, self._budget, self._strips)
@@ -375,7 +375,11 @@ class SampledPool(NamedTuple):
 
 
 def _cap_lengths(
-    sampled: Column, stored_rows: Sequence[NDArray[Any]], expected_width: Ids, cap: float, max_tokens: int
+    sampled_column: Column,
+    stored_rows: Sequence[NDArray[Any]],
+    expected_width: Ids,
+    cap: float,
+    max_tokens: int,
 ) -> Column:
     """Return the sampled rows, with stored rows for those that are empty or exceed the capped width.
 
@@ -384,10 +388,10 @@ def _cap_lengths(
     With a cap of 1, no row exceeds its expected width, so the rows fit the planned batches.
     """
     limit = np.minimum(np.floor(cap * expected_width).astype(np.int64) - 1, max_tokens)  # (pairs,)
-    is_short_enough = (sampled.lengths > 0) & (sampled.lengths <= limit)  # (pairs,)
+    is_short_enough = (sampled_column.lengths > 0) & (sampled_column.lengths <= limit)  # (pairs,)
     return Column.from_rows(
         [
-            sampled.row(index) if is_short else stored_rows[index]
+            sampled_column.row(index) if is_short else stored_rows[index]
             for index, is_short in enumerate(is_short_enough.tolist())
         ]
     )

@@ -53,9 +53,9 @@ class RowTokeniser:
             first_token: id of the token that begins every target, or None if there is none.
             name: the name of the model, for messages.
         """
-        framed = subwords.add_special_tokens([_TEXT_PLACEHOLDER])
-        position = framed.index(_TEXT_PLACEHOLDER)
-        prefix, suffix = tuple(framed[:position]), tuple(framed[position + 1 :])
+        framed_ids = subwords.add_special_tokens([_TEXT_PLACEHOLDER])
+        position = framed_ids.index(_TEXT_PLACEHOLDER)
+        prefix, suffix = tuple(framed_ids[:position]), tuple(framed_ids[position + 1 :])
         symbols = subwords.symbols
         if side == "target":
             suffix = suffix[: suffix.index(symbols.end)] if symbols.end in suffix else suffix

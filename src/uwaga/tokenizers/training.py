@@ -36,7 +36,7 @@ class _TrainingLines:
         self.failure: BaseException | None = None
 
     def __iter__(self) -> Iterator[str]:
-        sampled, random = deque[str](), Random(SEED)
+        sampled_lines, random = deque[str](), Random(SEED)
         try:
             for line_number, line in enumerate(self._lines, start=1):
                 clean = line.replace(MARK, " ").replace("\0", " ").strip()
@@ -50,12 +50,12 @@ class _TrainingLines:
                         "which is not valid Unicode"
                     ) from None
                 self.count += 1
-                if len(sampled) < self._limit:
-                    sampled.append(clean)
+                if len(sampled_lines) < self._limit:
+                    sampled_lines.append(clean)
                 elif (index := random.randrange(self.count)) < self._limit:
-                    sampled[index] = clean
-            while sampled:
-                yield sampled.popleft()  # SentencePiece has its own copy
+                    sampled_lines[index] = clean
+            while sampled_lines:
+                yield sampled_lines.popleft()  # SentencePiece has its own copy
         except BaseException as error:
             self.failure = error
 
