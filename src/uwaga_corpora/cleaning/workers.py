@@ -43,14 +43,14 @@ def split_stages(rules: list[AnyRule]) -> list[Stage]:
     Each rule is paired with the verdict of the pairs that it rejects.
     """
     stages: list[Stage] = []
-    unordered: list[tuple[int, AnyRule]] = []
+    unordered_rules: list[tuple[int, AnyRule]] = []
     for verdict, rule in enumerate(rules, start=FIRST_RULE):
         if isinstance(rule, OrderedRule):
-            stages.append(Stage(unordered, (verdict, rule)))
-            unordered = []
+            stages.append(Stage(unordered_rules, (verdict, rule)))
+            unordered_rules = []
         elif not isinstance(rule, ScoredRule):
-            unordered.append((verdict, rule))
-    return [*stages, Stage(unordered, None)] if unordered or not stages else stages
+            unordered_rules.append((verdict, rule))
+    return [*stages, Stage(unordered_rules, None)] if unordered_rules or not stages else stages
 
 
 class RuleStages:
@@ -169,17 +169,17 @@ class RuleWorkers:
             for block, previous_verdicts in stream:
                 yield block, self._stages.apply(stage_index, block.pack(), previous_verdicts)
             return
-        pending: deque[tuple[LineBlock, Future[tuple[Verdicts, Keys | None]]]] = deque()
+        pending_blocks: deque[tuple[LineBlock, Future[tuple[Verdicts, Keys | None]]]] = deque()
         try:
             for block, previous_verdicts in stream:
-                pending.append(
+                pending_blocks.append(
                     (block, self._pool.submit(_apply, stage_index, block.pack(), previous_verdicts))
                 )
-                if len(pending) > BLOCKS_AHEAD * self._jobs:
-                    finished_block, future = pending.popleft()
+                if len(pending_blocks) > BLOCKS_AHEAD * self._jobs:
+                    finished_block, future = pending_blocks.popleft()
                     yield finished_block, future.result()
-            while pending:
-                finished_block, future = pending.popleft()
+            while pending_blocks:
+                finished_block, future = pending_blocks.popleft()
                 yield finished_block, future.result()
         except BrokenProcessPool:
             raise DataError(

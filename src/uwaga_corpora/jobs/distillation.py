@@ -65,7 +65,7 @@ class TargetChoice:
 
 
 def choose_target(
-    choice: TargetChoice, translations: Sequence[Translation], references: Sequence[str], sampled: bool
+    choice: TargetChoice, translations: Sequence[Translation], references: Sequence[str], is_sampled: bool
 ) -> Translation:
     """Choose the target from the candidates; return a failed translation if every teacher failed.
 
@@ -73,7 +73,7 @@ def choose_target(
         choice: how to choose.
         translations: (teachers,) the translation of the line by each teacher, with its alternatives.
         references: the references of the line.
-        sampled: whether the candidates were sampled, so that all have the same weight.
+        is_sampled: whether the candidates were sampled, so that all have the same weight.
     """
     lists = [[best, *best.alternatives] for best in translations if best.error is None]
     candidates = [candidate for nbest in lists for candidate in nbest]
@@ -85,13 +85,13 @@ def choose_target(
     texts = [candidate.text for candidate in candidates]
     if choice.choose == "reference":
         return candidates[int(utilities(texts, references, choice.utility).max(axis=1).argmax())]
-    weights = [weight for nbest in lists for weight in _weights(nbest, sampled)]
+    weights = [weight for nbest in lists for weight in _weights(nbest, is_sampled)]
     return candidates[rank_by_utility(texts, weights, choice.utility)[0][0]]
 
 
-def _weights(nbest: Sequence[Translation], sampled: bool) -> list[float]:
+def _weights(nbest: Sequence[Translation], is_sampled: bool) -> list[float]:
     """Return the weight of each candidate: its probability in the n-best list, or 1 for samples."""
-    if sampled:
+    if is_sampled:
         return [1.0] * len(nbest)
     max_log_prob = max(candidate.log_prob for candidate in nbest)
     if not math.isfinite(max_log_prob):

@@ -474,8 +474,8 @@ class ParquetFormat:
             if first_row >= group.num_rows:
                 first_row -= group.num_rows
                 continue
-            mean = max(1, group.total_byte_size // max(1, group.num_rows))
-            rows = max(1, min(BATCH_ROWS, BATCH_BYTES // mean))
+            mean_row_bytes = max(1, group.total_byte_size // max(1, group.num_rows))
+            rows = max(1, min(BATCH_ROWS, BATCH_BYTES // mean_row_bytes))
             for batch in table.iter_batches(rows, row_groups=[group_index], use_threads=False):
                 skipped_rows = min(first_row, batch.num_rows)
                 first_row -= skipped_rows

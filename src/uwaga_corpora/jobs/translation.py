@@ -334,8 +334,8 @@ class TaskTranslator:
             [translation] = translations
         else:
             search = self._translators[0][1].search
-            sampled = isinstance(search, SearchOptions) and search.sample
-            translation = choose_target(self._spec.choice, translations, task.references[index], sampled)
+            is_sampled = isinstance(search, SearchOptions) and search.sample
+            translation = choose_target(self._spec.choice, translations, task.references[index], is_sampled)
         if translation.error is not None:
             return TranslatedText(None, error=str(translation.error))
         links = None if translation.alignment is None else str(translation.alignment)

@@ -160,14 +160,16 @@ class WorkerPool:
     """Workers that take tasks as they become idle; each worker is supervised by a thread.
 
     Args:
-        start: returns a worker whose models are not loaded yet; called again when a worker is lost.
+        start_worker: returns a worker whose models are not loaded yet; called again when a worker is lost.
         count: number of workers.
-        expected: the fingerprint that each worker must have.
+        expected_fingerprint: the fingerprint that each worker must have.
     """
 
-    def __init__(self, start: Callable[[], Worker], count: int, expected: WorkerFingerprint) -> None:
+    def __init__(
+        self, start_worker: Callable[[], Worker], count: int, expected_fingerprint: WorkerFingerprint
+    ) -> None:
         self.count = count
-        self._start, self._expected = start, expected
+        self._start, self._expected = start_worker, expected_fingerprint
         self._tasks: queue.Queue[tuple[Task, int] | None] = queue.Queue()
         self._results: queue.Queue[TaskResult | BaseException] = queue.Queue()
         self._workers: dict[int, Worker] = {}
