@@ -177,9 +177,9 @@ class Service:
             groups.setdefault(None if is_copied else codes[index], []).append(index)
         counts, lock = dict[str | None, tuple[int, int]](), threading.Lock()
 
-        def add_progress(code: str | None, done: int, of: int) -> None:
+        def add_progress(code: str | None, completed_count: int, total: int) -> None:
             with lock:  # the groups report from different threads
-                counts[code] = done, of
+                counts[code] = completed_count, total
                 if progress is not None:
                     progress(*map(sum, zip(*counts.values(), strict=True)))
 
@@ -458,12 +458,12 @@ async def _run_concurrently(coroutines: Iterable[Coroutine[Any, Any, Result]]) -
 
     If a coroutine raises an exception, the other coroutines are cancelled and the exception is raised.
     """
-    pending = list(coroutines)
-    if len(pending) == 1:
-        return [await pending[0]]
+    pending_coroutines = list(coroutines)
+    if len(pending_coroutines) == 1:
+        return [await pending_coroutines[0]]
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(coroutine) for coroutine in pending]
+            tasks = [group.create_task(coroutine) for coroutine in pending_coroutines]
     except ExceptionGroup as group_error:
         raise group_error.exceptions[0] from None
     return [task.result() for task in tasks]

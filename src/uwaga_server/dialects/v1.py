@@ -202,15 +202,15 @@ async def _progress_events(
     """
     counts = ThreadQueue[tuple[int, int]]()
 
-    def report(done: int, of: int) -> None:
-        counts.put((done, of))
+    def report(completed_count: int, total: int) -> None:
+        counts.put((completed_count, total))
 
     async with usage:
         task = asyncio.ensure_future(context.service.translate(requests, progress=report, **caller))
         counts.close_after(task)
         try:
-            async for done, of in counts:
-                yield "progress", {"done": done, "of": of}
+            async for completed_count, total in counts:
+                yield "progress", {"done": completed_count, "of": total}
             answer = await task
         finally:
             task.cancel()
