@@ -544,9 +544,9 @@ def _escape_leading(match: re.Match[str]) -> str:
     return f"{space}\\{marker}" if marker else f"{space}{list_number}\\{end}"
 
 
-def _parses_as(parser: MarkdownParser, text: str, expected: Inline) -> bool:
+def _parses_as(parser: MarkdownParser, text: str, expected_inline: Inline) -> bool:
     """Return whether a text is parsed as the expected parts; runs of spaces count as one."""
-    return _flatten(_inline(parser, text)) == _flatten(expected)
+    return _flatten(_inline(parser, text)) == _flatten(expected_inline)
 
 
 def _flatten(inline: Inline) -> list[str]:

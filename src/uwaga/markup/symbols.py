@@ -235,16 +235,16 @@ def _find_touched(parts: Sequence[str | Tag], *, at_end: bool) -> list[bool]:
         at_end: whether the order is forward, so that the last character of a text is adjacent to the
             next part.
     """
-    touching, is_touching = list[bool](), False
+    flags, is_touching = list[bool](), False
     for part in parts:
-        touching.append(is_touching)
+        flags.append(is_touching)
         if isinstance(part, str):
             is_touching = _belongs_to_word(part[-1 if at_end else 0]) if part else is_touching
         elif part.kind == "kept":
             is_touching = True
         elif separates(part):
             is_touching = False
-    return touching
+    return flags
 
 
 def restore_pieces(pieces: Sequence[str], symbols: Sequence[Symbol]) -> tuple[str, ...]:
