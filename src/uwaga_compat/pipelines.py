@@ -478,17 +478,17 @@ class FillMaskPipeline(Pipeline):
         """Return the text of token ids with special tokens, as version 4 does if other masks remain."""
         tokeniser = self.model.tokeniser
         ids = tokeniser.add_special_tokens(list(ids))
-        text, pending = "", []  # the text so far, and the ids since the last special token
+        text, pending_ids = "", []  # the text so far, and the ids since the last special token
         for token, piece in [*zip(ids, tokeniser.pieces(ids), strict=True), (None, "")]:
             if token is not None and piece not in SPECIAL_TOKENS:
-                pending.append(token)
+                pending_ids.append(token)
                 continue
-            if pending:
-                decoded_text = tokeniser.decode(pending)
+            if pending_ids:
+                decoded_text = tokeniser.decode(pending_ids)
                 text += (
                     decoded_text.removeprefix("##") if decoded_text.startswith("##") else f" {decoded_text}"
                 )
-                pending = []
+                pending_ids = []
             text += f" {piece}"
         return text.strip()
 

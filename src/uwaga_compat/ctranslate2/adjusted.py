@@ -87,9 +87,9 @@ class RandomDraws:
         weights = np.exp((logits[ids] - logits[order[0]]) / sampling.temperature)
         weights /= weights.sum()
         if sampling.top_p < 1:
-            descending = np.argsort(-weights, kind="stable")
-            preceding_mass = np.cumsum(weights[descending]) - weights[descending]
-            weights[descending[preceding_mass >= sampling.top_p]] = 0
+            descending_order = np.argsort(-weights, kind="stable")
+            preceding_mass = np.cumsum(weights[descending_order]) - weights[descending_order]
+            weights[descending_order[preceding_mass >= sampling.top_p]] = 0
         cumulative = np.cumsum(weights / weights.sum())
         low, high = self._generator.randint(0, 1 << 32, size=2, dtype=np.uint32).tolist()
         index = int(np.searchsorted(cumulative, (low + (high << 32)) / 2**64))

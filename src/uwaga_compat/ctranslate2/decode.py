@@ -87,16 +87,16 @@ def decode(
     results = {
         index: [hypothesis] * copies for index, hypothesis in enumerate(complete) if hypothesis is not None
     }
-    pending = [index for index in range(len(sources)) if index not in results]
+    pending_indices = [index for index in range(len(sources)) if index not in results]
     if alternatives is not None:
-        for index in pending:
+        for index in pending_indices:
             results[index] = _decode_alternatives(
                 decoder, sources[index], prefixes[index], options, alternatives
             )
-    elif pending:
-        inputs = [SearchInput(sources[index], prefixes[index]) for index in pending]
+    elif pending_indices:
+        inputs = [SearchInput(sources[index], prefixes[index]) for index in pending_indices]
         lists = search(decoder, inputs, options)
-        results |= zip(pending, lists, strict=True)
+        results |= zip(pending_indices, lists, strict=True)
     return [_sort_samples(results[index], options) for index in range(len(sources))]
 
 

@@ -168,10 +168,13 @@ def _attention(
 
 
 def _token_attention(
-    matrices: Sequence[Floats], framed: FramedSource, tokens: int
+    matrices: Sequence[Floats], framed_source: FramedSource, tokens: int
 ) -> list[list[list[float]]]:
     """Return the attention to a source's tokens except special tokens; it is 0 for truncated tokens."""
-    columns, padding = slice(framed.start, framed.start + framed.count), tokens - framed.count
+    columns, padding = (
+        slice(framed_source.start, framed_source.start + framed_source.count),
+        tokens - framed_source.count,
+    )
     return [np.pad(rows[:, columns], ((0, 0), (0, padding))).tolist() for rows in matrices]
 
 
