@@ -453,28 +453,28 @@ def find_numbers(text: str, language: str) -> list[NumberWords]:
     vocabulary = _vocabulary(language)
     if vocabulary is None:
         return []
-    lowered = _lower(text)
+    lowercase_text = _lower(text)
     numbers = list[NumberWords]()
-    for number in _numbers(lowered, vocabulary, vocabulary.number):
+    for number in _numbers(lowercase_text, vocabulary, vocabulary.number):
         span, value = (number.start, number.end), number.value
-        if numbers and vocabulary.language == "en" and _is_year(lowered, numbers[-1], span[0], value):
+        if numbers and vocabulary.language == "en" and _is_year(lowercase_text, numbers[-1], span[0], value):
             last_number = numbers.pop()
             span, parts = (last_number.span[0], span[1]), (last_number.value, value)
             numbers.append(NumberWords(span, 100 * last_number.value + value, True, parts))
         elif value > 1:
-            is_bare = value in (100, *MULTIPLIERS) and lowered[slice(*span)] in vocabulary.values
+            is_bare = value in (100, *MULTIPLIERS) and lowercase_text[slice(*span)] in vocabulary.values
             numbers.append(NumberWords(span, value, not is_bare))
     if not any(number.is_certain for number in numbers):
         return numbers
     idiom_ends = {
         word.start(): idiom.end()
-        for idiom in vocabulary.idiom.finditer(lowered)
-        for word in vocabulary.number.finditer(lowered, *idiom.span())
+        for idiom in vocabulary.idiom.finditer(lowercase_text)
+        for word in vocabulary.number.finditer(lowercase_text, *idiom.span())
     }
     return [
         number._replace(is_certain=False)
         if number.span[1] <= idiom_ends.get(number.span[0], 0)
-        or _is_factor(lowered, number.span[1], vocabulary)
+        or _is_factor(lowercase_text, number.span[1], vocabulary)
         else number
         for number in numbers
     ]
@@ -536,8 +536,8 @@ def has_fraction(text: str, language: str) -> bool:
 
 def _lower(text: str) -> str:
     """Return a text in lower case, or unchanged if its length would change, so that spans stay valid."""
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else text
+    lowercase_text = text.lower()
+    return lowercase_text if len(lowercase_text) == len(text) else text
 
 
 def _vocabulary(code: str) -> _Vocabulary | None:
