@@ -139,8 +139,8 @@ def _all_links(
 
 def _heads(cross: Floats) -> list[tuple[int, int | None]]:
     layers, heads = cross.shape[:2]
-    mean = [None] if heads > 1 else []
-    return [(layer, head) for layer in range(layers) for head in [*range(heads), *mean]]
+    mean_head = [None] if heads > 1 else []
+    return [(layer, head) for layer in range(layers) for head in [*range(heads), *mean_head]]
 
 
 MAX_HEADS = 16

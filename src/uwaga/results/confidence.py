@@ -104,9 +104,9 @@ def words_from_tokens(
         is_end = pieces[start] == END
         spelling = END if is_end else next(text_words) if has_same_count else join_pieces(pieces[start:stop])
         total = math.fsum(token_scores[start:stop])
-        mean = _exp(total / (stop - start))
+        mean_probability = _exp(total / (stop - start))
         entropy = math.fsum(entropies[start:stop]) / (stop - start) if entropies else None
-        words.append(Word(spelling, _exp(total), mean, entropy))
+        words.append(Word(spelling, _exp(total), mean_probability, entropy))
     return tuple(words)
 
 
@@ -122,11 +122,11 @@ def estimate_confidence(
     """
     if not token_scores:
         return None
-    mean = math.fsum(token_scores) / len(token_scores)
+    mean_score = math.fsum(token_scores) / len(token_scores)
     probabilities = [word.probability for word in words if word.text != END] or [1.0]
     return Confidence(
-        mean_log_prob=mean,
-        probability=_exp(mean),
+        mean_log_prob=mean_score,
+        probability=_exp(mean_score),
         mean_word=math.fsum(probabilities) / len(probabilities),
         lowest_word=min(probabilities),
         entropy=math.fsum(entropies) / len(entropies) if entropies else None,

@@ -120,8 +120,8 @@ def _with_attentions(hypothesis: Hypothesis, attentions: Attentions) -> Hypothes
             attentions.encoder, _without_steps(attentions.decoder, 2), _without_steps(attentions.cross, 1)
         )
     # the mean over the last layer's heads, bit-identical to the attention that a search returns
-    mean = None if attentions.cross is None else select_head(attentions.cross, -1, None)
-    return replace(hypothesis, attention=mean, attentions=attentions or None)
+    mean_weights = None if attentions.cross is None else select_head(attentions.cross, -1, None)
+    return replace(hypothesis, attention=mean_weights, attentions=attentions or None)
 
 
 def _without_steps(table: Floats | None, axes: int) -> Floats | None:
