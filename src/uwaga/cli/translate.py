@@ -501,10 +501,10 @@ class _Job:
 
         requests = self._requests(chunk)
         are_in_target = [self._is_in_target(request.text) for request in requests]
-        pending = [
+        pending_requests = [
             request for request, is_in_target in zip(requests, are_in_target, strict=True) if not is_in_target
         ]
-        translations = self.translator.run(pending, window=max(len(pending), 1))
+        translations = self.translator.run(pending_requests, window=max(len(pending_requests), 1))
         results = []
         for line_number, line, is_in_target in zip(
             count(chunk.first), chunk.lines, are_in_target, strict=False
