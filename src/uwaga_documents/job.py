@@ -355,16 +355,16 @@ class _Batches:
     def write(self, document: ParsedDocument, file: IO[bytes], location: Location) -> None:
         """Write a document, or a member of an archive, that starts at ``location``."""
         encoder = document.encoder()
-        pending: list[tuple[Piece, Sequence[DocumentText]]] = []
+        pending_pieces: list[tuple[Piece, Sequence[DocumentText]]] = []
         count = size = 0
         for piece, texts in self._with_texts(document.pieces):
-            pending.append((piece, texts))
+            pending_pieces.append((piece, texts))
             count += len(texts)
             size += len(piece) if isinstance(piece, str) else len(piece.raw or "")
             if count >= self._batch or size >= MAX_PENDING_CHARACTERS:
-                file.write(self._encode(encoder, "".join(self._written_pieces(pending, location))))
-                pending, count, size = [], 0, 0
-        text = "".join(self._written_pieces(pending, location))
+                file.write(self._encode(encoder, "".join(self._written_pieces(pending_pieces, location))))
+                pending_pieces, count, size = [], 0, 0
+        text = "".join(self._written_pieces(pending_pieces, location))
         file.write(self._encode(encoder, text, final=True))
 
     def _encode(self, encoder: codecs.IncrementalEncoder, text: str, final: bool = False) -> bytes:
