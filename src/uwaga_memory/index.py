@@ -99,10 +99,10 @@ class Index:
         Args:
             texts: the terms of each text.
         """
-        distinct = list(map(distinct_terms, texts))
-        lengths = np.fromiter(map(len, distinct), np.int64, len(texts))
+        term_lists = list(map(distinct_terms, texts))
+        lengths = np.fromiter(map(len, term_lists), np.int64, len(texts))
         rows = np.repeat(np.arange(len(texts)), lengths)
-        terms = np.fromiter(chain.from_iterable(distinct), np.int64, rows.size)
+        terms = np.fromiter(chain.from_iterable(term_lists), np.int64, rows.size)
         words = np.bincount(rows[terms & 1 == 1], minlength=len(texts))
         positions = self._assign_positions(words)
         blocks, slots = positions >> SLOT_BITS, (positions % MAX_BLOCK_TEXTS).astype(np.uint16)
