@@ -16,9 +16,9 @@ if(UWAGA_SANITIZE)  # e.g. address,undefined
   target_compile_options(uwaga_objects PRIVATE -fsanitize=${UWAGA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g -O0)
 endif()
 
-add_library(uwaga_shared SHARED $<TARGET_OBJECTS:uwaga_objects> ${kernels})
+add_library(uwaga_shared SHARED $<TARGET_OBJECTS:uwaga_objects> ${objects})
 set_target_properties(uwaga_shared PROPERTIES OUTPUT_NAME uwaga VERSION ${version} SOVERSION ${major} EXPORT_NAME uwaga)
-add_library(uwaga_static STATIC $<TARGET_OBJECTS:uwaga_objects> ${kernels})
+add_library(uwaga_static STATIC $<TARGET_OBJECTS:uwaga_objects> ${objects})
 set_target_properties(uwaga_static PROPERTIES OUTPUT_NAME uwaga EXPORT_NAME static)
 foreach(target IN ITEMS uwaga_shared uwaga_static)
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from c_library import extension_kernels
+from c_library import extension_objects
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM_COMPILER, ARM_EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64-static"
@@ -45,9 +45,9 @@ def test_kernel_tests_pass_on_this_processor(compiler):
     engine = pytest.importorskip("uwaga.engine.cpu")
     expected = set(engine.available_isas())
     folder, settings = f"kernels-{compiler}", [f"CXX={compiler}"]
-    kernels = extension_kernels(compiler)
-    if kernels:
-        folder, settings = "extension-kernels", [*settings, f"KERNELS={kernels}"]
+    objects = extension_objects(compiler)
+    if objects:
+        folder, settings = "extension-kernels", [*settings, f"KERNELS={objects / 'native/kernels/isa'}"]
         if "avx512vnni" not in expected:
             settings.append("EMULATED=")
     tables = passed_tables(folder, *settings)

@@ -31,33 +31,34 @@ DAMAGE_CODES = (2, 3, 5, 7)
 ON_TOKEN = ctypes.CFUNCTYPE(INT, POINTER, SIZE, ctypes.c_int32, DOUBLE, ctypes.c_char_p)
 
 
-def extension_kernels(compiler):
-    """Return the folder of the extension's kernels, or None if they are outdated or of another compiler."""
-    objects = next((ROOT / "build").glob("cp*/CMakeFiles/_core.dir/native/kernels/isa/portable.cpp.o"), None)
-    if objects is None:
+def extension_objects(compiler):
+    """Return the folder of the extension's objects, or None if they are outdated or of another compiler."""
+    extension = next((ROOT / "build").glob("cp*/_core*.so"), None)
+    if extension is None:
         return None
     cached = re.search(
-        r"^CMAKE_CXX_COMPILER:\w+=(.*)", (objects.parents[5] / "CMakeCache.txt").read_text(), re.M
+        r"^CMAKE_CXX_COMPILER:\w+=(.*)", (extension.parent / "CMakeCache.txt").read_text(), re.M
     )
     if cached is None or Path(cached[1]).resolve() != Path(shutil.which(compiler)).resolve():
         return None
-    compiled = objects.stat().st_mtime
-    is_new = all(path.stat().st_mtime < compiled for path in (ROOT / "native" / "kernels").rglob("*.*"))
-    return objects.parent if is_new else None
+    linked, native = extension.stat().st_mtime, ROOT / "native"
+    sources = set(native.rglob("*.*")) - {*native.glob("tests/**/*"), *native.glob("c/**/*")}
+    is_new = all(path.stat().st_mtime < linked for path in sources | {ROOT / "CMakeLists.txt"})
+    return extension.parent / "CMakeFiles/_core.dir" if is_new else None
 
 
 def build(name, *options):
     """Build the library into ``build/NAME``, where the next call finds it.
 
-    Without options, the kernels of the extension are linked if they are up to date.
+    Without options, the objects of the extension are linked if they are up to date.
     """
     missing = [program for program in ("cmake", "make", "c++") if shutil.which(program) is None]
     if missing:
         pytest.skip(f"no {' and no '.join(missing)} here")
     folder = ROOT / "build" / name
     common = ["-DUWAGA_EXTENSION=OFF", "-DUWAGA_LIBRARY=ON", f"-DCMAKE_INSTALL_PREFIX={folder / 'installed'}"]
-    kernels = None if options else extension_kernels("c++")
-    common.append(f"-DUWAGA_KERNELS={kernels or ''}")
+    objects = None if options else extension_objects("c++")
+    common.append(f"-DUWAGA_OBJECTS={objects or ''}")
     run("cmake", "-S", ROOT, "-B", folder, "-G", "Unix Makefiles", *common, *options)
     # With a sanitizer, gcc ignores loop hints and warns about it.
     flags = [] if any("SANITIZE" in option for option in options) else ["-DCMAKE_CXX_FLAGS=-Werror"]
