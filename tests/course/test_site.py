@@ -47,6 +47,12 @@ def site_url(site, tmp_path_factory):
         yield url
 
 
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
 def test_site_is_small_and_self_contained(site):
     files = [path for path in site.rglob("*") if path.is_file() and path.parent != site / "lab/python"]
     assert sum(path.stat().st_size for path in files) < 32e6  # without the Python that programs load
@@ -65,39 +71,37 @@ def test_site_is_small_and_self_contained(site):
         assert "$$" not in text
 
 
-def test_visited_laboratory_page_works_offline(site_url):
-    with chromium() as browser:
-        context = browser.new_context()
-        allowed = (site_url, "data:", "blob:")
-        requested: list[str] = []
-        context.on("request", lambda request: requested.append(request.url))
-        page = context.new_page()
-        page.goto(f"{site_url}/learn/laboratory/", wait_until="networkidle")
-        page.evaluate("navigator.serviceWorker.ready")
-        page.reload(wait_until="networkidle")
-        page.click(".lab-start")
-        page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
-        context.set_offline(True)
-        page.reload(wait_until="load")  # the address holds the state, so the laboratory starts
-        page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
-        assert "tokens, log-probability" in page.locator(".lab-status").inner_text()
-        assert [url for url in requested if not url.startswith(allowed)] == []
-        context.close()
+def test_visited_laboratory_page_works_offline(browser, site_url):
+    context = browser.new_context()
+    allowed = (site_url, "data:", "blob:")
+    requested: list[str] = []
+    context.on("request", lambda request: requested.append(request.url))
+    page = context.new_page()
+    page.goto(f"{site_url}/learn/laboratory/", wait_until="networkidle")
+    page.evaluate("navigator.serviceWorker.ready")
+    page.reload(wait_until="networkidle")
+    page.click(".lab-start")
+    page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
+    context.set_offline(True)
+    page.reload(wait_until="load")  # the address holds the state, so the laboratory starts
+    page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
+    assert "tokens, log-probability" in page.locator(".lab-status").inner_text()
+    assert [url for url in requested if not url.startswith(allowed)] == []
+    context.close()
 
 
-def test_chapter_is_readable_without_javascript(site_url):
-    with chromium() as browser:
-        context = browser.new_context(java_script_enabled=False, viewport={"width": 320, "height": 700})
-        page = context.new_page()
-        page.goto(f"{site_url}/learn/03-looking-back/")
-        text = page.locator("article").inner_text()
-        calculator = "Without JavaScript this calculator"
-        for part in ("Predict first", "The context is", calculator, "Exercise 3.4", "Recap"):
-            assert part in text
-        page.locator("#exercise-3\\.1 summary", has_text="Solution").click()
-        assert "The largest weight is" in page.locator("#exercise-3\\.1").inner_text()
-        assert page.locator("uwaga-lab img").count() == 1
-        context.close()
+def test_chapter_is_readable_without_javascript(browser, site_url):
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 320, "height": 700})
+    page = context.new_page()
+    page.goto(f"{site_url}/learn/03-looking-back/")
+    text = page.locator("article").inner_text()
+    calculator = "Without JavaScript this calculator"
+    for part in ("Predict first", "The context is", calculator, "Exercise 3.4", "Recap"):
+        assert part in text
+    page.locator("#exercise-3\\.1 summary", has_text="Solution").click()
+    assert "The largest weight is" in page.locator("#exercise-3\\.1").inner_text()
+    assert page.locator("uwaga-lab img").count() == 1
+    context.close()
 
 
 LANGUAGES = ("es", "pl", "zh")
@@ -116,44 +120,133 @@ SEARCHES = {
 """Searches: the page with the search field, the query, the page found, and the index that is loaded."""
 
 
-def learning_pages(site):
-    """Return the names of all English pages of the course, and of some pages in each other language."""
-    english = [folder.name for folder in sorted((site / "learn").glob("*/")) if folder.name not in LANGUAGES]
-    others = ("04-other-ways", "08-positions", "16-family", "compared")
-    return [*english, *(f"{language}/{name}" for language in LANGUAGES for name in others)]
+PAGES = [
+    *(path.stem for path in sorted((ROOT / "docs/learn").glob("*.md")) if path.stem != "index"),
+    *(
+        f"{language}/{name}"
+        for language in LANGUAGES
+        for name in ("04-other-ways", "08-positions", "16-family", "compared")
+    ),
+]
+"""All English pages of the course, and some pages in each other language."""
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def course_page(request, browser, site_url):
+    """Open a page; pytest runs all tests of this page before it opens the next."""
+    page = browser.new_page()
+    page.goto(f"{site_url}/learn/{request.param}/")
+    yield page
+    page.close()
 
 
 @pytest.mark.parametrize("path", SEARCHES)
-def test_site_search_finds_pages_of_the_selected_language(site_url, path):
+def test_site_search_finds_pages_of_the_selected_language(browser, site_url, path):
     words, target, index = SEARCHES[path]
-    with chromium() as browser:
-        page = browser.new_page()
-        loaded = []
-        page.on("request", lambda request: loaded.append(request.url.rpartition("/")[2]))
-        page.goto(f"{site_url}/{path}")
-        page.fill(".md-search__input", words)
-        page.wait_for_selector(".md-search-result__item a")
-        links = page.locator(".md-search-result__item > a").evaluate_all("all => all.map((a) => a.pathname)")
-        assert f"/{target}" in [link.split("#")[0] for link in links[:3]]
-        assert [name for name in loaded if name.startswith("search_index")] == [index]
-        page.close()
+    page = browser.new_page()
+    loaded = []
+    page.on("request", lambda request: loaded.append(request.url.rpartition("/")[2]))
+    page.goto(f"{site_url}/{path}")
+    page.fill(".md-search__input", words)
+    page.wait_for_selector(".md-search-result__item a")
+    links = page.locator(".md-search-result__item > a").evaluate_all("all => all.map((a) => a.pathname)")
+    assert f"/{target}" in [link.split("#")[0] for link in links[:3]]
+    assert [name for name in loaded if name.startswith("search_index")] == [index]
+    page.close()
 
 
-def test_colour_scheme_switch_recolours_figures(site_url):
+def test_colour_scheme_switch_recolours_figures(browser, site_url):
     pillow = pytest.importorskip("PIL.Image")
-    with chromium() as browser:
-        page = browser.new_page(color_scheme="light")
-        page.goto(f"{site_url}/learn/03-looking-back/")
-        figure = page.locator("article > p .figure img").first
-        figure.scroll_into_view_if_needed()
-        light = pillow.open(io.BytesIO(figure.screenshot())).convert("L")
-        page.click("form[data-md-component=palette] label:visible")
-        page.wait_for_timeout(300)
-        dark = pillow.open(io.BytesIO(figure.screenshot())).convert("L")
-        assert light.histogram().index(max(light.histogram())) > 200  # of the ground
-        assert dark.histogram().index(max(dark.histogram())) < 60
-        assert light.getextrema()[0] < 80 and dark.getextrema()[1] > 180  # of the letters
-        page.close()
+    page = browser.new_page(color_scheme="light")
+    page.goto(f"{site_url}/learn/03-looking-back/")
+    figure = page.locator("article > p .figure img").first
+    figure.scroll_into_view_if_needed()
+    light = pillow.open(io.BytesIO(figure.screenshot())).convert("L")
+    page.click("form[data-md-component=palette] label:visible")
+    page.wait_for_timeout(300)
+    dark = pillow.open(io.BytesIO(figure.screenshot())).convert("L")
+    assert light.histogram().index(max(light.histogram())) > 200  # of the ground
+    assert dark.histogram().index(max(dark.histogram())) < 60
+    assert light.getextrema()[0] < 80 and dark.getextrema()[1] > 180  # of the letters
+    page.close()
+
+
+def test_home_page_starts_with_the_laboratory_and_three_links(browser, site_url):
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(site_url)
+    assert "6 MB" in page.locator(".lab-start").inner_text()
+    assert page.locator(".lab-start").bounding_box()["y"] < 800
+    titles = page.locator(".doors h2 a").all_inner_texts()
+    assert [re.sub(r"\W", "", title) for title in titles if len(title) > 1] == [
+        "Learn",
+        "Translate",
+        "Train",
+    ]
+    is_whole = "(all) => all.every((code) => code.scrollWidth <= code.clientWidth)"
+    assert page.locator("pre > code").evaluate_all(is_whole)
+    page.click(".lab-start")
+    page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
+    assert "Ich möchte ein Auto kaufen." in page.locator("uwaga-lab textarea").last.input_value()
+    page.close()
+
+
+def test_mathematics_font_is_loaded_only_for_equations(browser, site_url):
+    page = browser.new_page()
+    fonts = []
+    page.on("request", lambda request: fonts.append(request.url) if request.url.endswith(".woff2") else None)
+    page.goto(f"{site_url}/guides/install/", wait_until="networkidle")
+    assert fonts == []
+    page.goto(f"{site_url}/learn/05-scale/", wait_until="networkidle")
+    assert [url.rpartition("/")[2] for url in fonts] == ["math.woff2"]
+    page.close()
+
+
+def test_pages_declare_their_language_and_link_to_translations(site):
+    for language in LANGUAGES:
+        pages = {path.parent.name for path in (site / "learn" / language).glob("*/index.html")}
+        english = {path.parent.name for path in (site / "learn").glob("*/index.html")}
+        assert pages == english - {"glossary", *LANGUAGES}
+        for name in pages:
+            text = (site / "learn" / language / name / "index.html").read_text(encoding="utf-8")
+            assert f'<html lang="{language}"' in text
+            tabs = re.findall(r'class="md-tabs__link">\s*([^<]*?)\s*</a>', text)
+            assert tabs == TITLES[language]
+            other_languages = {"en", *LANGUAGES} - {language}
+            assert {
+                other_language for other_language in other_languages if f'hreflang="{other_language}"' in text
+            } == other_languages, (language, name)
+    english = (site / "learn/03-looking-back/index.html").read_text(encoding="utf-8")
+    assert re.findall(r'class="md-tabs__link">\s*([^<]*?)\s*</a>', english) == TITLES["en"]
+    assert '<html lang="en"' in english and all(
+        f'hreflang="{language_code}"' in english for language_code in LANGUAGES
+    )
+
+
+def check_accessibility(page, **rules):
+    # A heading that is an equation has a text, which axe does not see.
+    violations = accessibility_violations(page, AXE_CONTEXT, **rules)
+    assert [
+        (rule, html) for rule, html in violations if rule != "empty-table-header" or "<math" not in html
+    ] == []
+
+
+def test_page_is_accessible(course_page):
+    check_accessibility(course_page, excluded=COLOUR_RULES)
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_colours_have_sufficient_contrast(browser, site_url, name, scheme):
+    page = browser.new_page(color_scheme=scheme)
+    page.goto(f"{site_url}/learn/{name}/")
+    check_accessibility(page, rules=COLOUR_RULES)
+    page.close()
+
+
+def test_page_fits_on_a_phone_screen(course_page):
+    course_page.set_viewport_size({"width": 320, "height": 700})
+    assert course_page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
 LAYOUT_FAULTS = """() => {
@@ -179,94 +272,7 @@ LAYOUT_FAULTS = """() => {
 """Script that returns clipped or scrolling elements, too small figures, and list items without bullet."""
 
 
-def test_equations_tables_and_figures_are_readable_on_a_phone(site_url, site):
-    with chromium() as browser:
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        problems = {}
-        for name in learning_pages(site):
-            page.goto(f"{site_url}/learn/{name}/")
-            page.evaluate("document.fonts.ready")
-            problems |= {f"{name}: {kind}": cut for kind, cut in page.evaluate(LAYOUT_FAULTS).items() if cut}
-        assert problems == {}
-        page.close()
-
-
-def test_home_page_starts_with_the_laboratory_and_three_links(site_url):
-    with chromium() as browser:
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.goto(site_url)
-        assert "6 MB" in page.locator(".lab-start").inner_text()
-        assert page.locator(".lab-start").bounding_box()["y"] < 800
-        titles = page.locator(".doors h2 a").all_inner_texts()
-        assert [re.sub(r"\W", "", title) for title in titles if len(title) > 1] == [
-            "Learn",
-            "Translate",
-            "Train",
-        ]
-        is_whole = "(all) => all.every((code) => code.scrollWidth <= code.clientWidth)"
-        assert page.locator("pre > code").evaluate_all(is_whole)
-        page.click(".lab-start")
-        page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
-        assert "Ich möchte ein Auto kaufen." in page.locator("uwaga-lab textarea").last.input_value()
-        page.close()
-
-
-def test_mathematics_font_is_loaded_only_for_equations(site_url):
-    with chromium() as browser:
-        page = browser.new_page()
-        fonts = []
-        page.on(
-            "request", lambda request: fonts.append(request.url) if request.url.endswith(".woff2") else None
-        )
-        page.goto(f"{site_url}/guides/install/", wait_until="networkidle")
-        assert fonts == []
-        page.goto(f"{site_url}/learn/05-scale/", wait_until="networkidle")
-        assert [url.rpartition("/")[2] for url in fonts] == ["math.woff2"]
-        page.close()
-
-
-def test_pages_declare_their_language_and_link_to_translations(site):
-    for language in LANGUAGES:
-        pages = {path.parent.name for path in (site / "learn" / language).glob("*/index.html")}
-        english = {path.parent.name for path in (site / "learn").glob("*/index.html")}
-        assert pages == english - {"glossary", *LANGUAGES}
-        for name in pages:
-            text = (site / "learn" / language / name / "index.html").read_text(encoding="utf-8")
-            assert f'<html lang="{language}"' in text
-            tabs = re.findall(r'class="md-tabs__link">\s*([^<]*?)\s*</a>', text)
-            assert tabs == TITLES[language]
-            other_languages = {"en", *LANGUAGES} - {language}
-            assert {
-                other_language for other_language in other_languages if f'hreflang="{other_language}"' in text
-            } == other_languages, (language, name)
-    english = (site / "learn/03-looking-back/index.html").read_text(encoding="utf-8")
-    assert re.findall(r'class="md-tabs__link">\s*([^<]*?)\s*</a>', english) == TITLES["en"]
-    assert '<html lang="en"' in english and all(
-        f'hreflang="{language_code}"' in english for language_code in LANGUAGES
-    )
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible(site_url, site, scheme):
-    """Check all English pages and some pages of each language; in the dark scheme, check their colours."""
-    with chromium() as browser:
-        page = browser.new_page(color_scheme=scheme)
-        for name in learning_pages(site):
-            page.goto(f"{site_url}/learn/{name}/")
-            violations = accessibility_violations(page, AXE_CONTEXT, COLOUR_RULES if scheme == "dark" else ())
-            # A heading that is an equation has a text, which axe does not see.
-            assert [
-                (rule, html)
-                for rule, html in violations
-                if rule != "empty-table-header" or "<math" not in html
-            ] == [], name
-        page.close()
-
-
-def test_pages_fit_on_a_phone_screen(site_url, site):
-    with chromium() as browser:
-        page = browser.new_page(viewport={"width": 320, "height": 700})
-        for name in learning_pages(site):
-            page.goto(f"{site_url}/learn/{name}/")
-            assert page.evaluate("document.documentElement.scrollWidth") <= 320, name
-        page.close()
+def test_equations_tables_and_figures_are_readable_on_a_phone(course_page):
+    course_page.set_viewport_size({"width": 390, "height": 800})
+    course_page.evaluate("document.fonts.ready")
+    assert not any(course_page.evaluate(LAYOUT_FAULTS).values())

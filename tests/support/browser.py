@@ -84,7 +84,7 @@ def open_page(browser, path, **settings):
 
 
 def accessibility_violations(
-    page, context: str = "document", rules: Sequence[str] = ()
+    page, context: str = "document", rules: Sequence[str] = (), excluded: Sequence[str] = ()
 ) -> list[tuple[str, str]]:
     """Return the violations that axe finds on a page: the rule, and the HTML of the element.
 
@@ -94,11 +94,13 @@ def accessibility_violations(
         page: the page.
         context: JavaScript expression of the elements to check.
         rules: names of the rules to check; by default, all that axe enables.
+        excluded: names of rules not to check.
     """
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    options = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
+    options = {"resultTypes": ["violations"], "rules": {rule: {"enabled": False} for rule in excluded}}
+    options |= {"runOnly": list(rules)} if rules else {}
     run = f"(options) => axe.run({context}, options).then((results) => results.violations)"
     violations = page.evaluate(run, options)
     return [(violation["id"], node["html"][:200]) for violation in violations for node in violation["nodes"]]
