@@ -443,6 +443,7 @@ def test_tab_key_reaches_every_control_with_visible_focus(page):
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [390, 1280])
 def test_page_has_no_accessibility_violations(browser, server, scheme, width):
