@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pattern_attacks import ANCHORED, Attack, SourcePattern, attacks, source_patterns
 
-from uwaga.languages import number_words
+from uwaga.languages import number_words, numbers
 from uwaga.library.licences import LICENCE_TERMS
 from uwaga.markup.placeholders import SYNTAXES
 from uwaga.tokenizers.sentences import full_stops
@@ -20,7 +20,8 @@ VALUES = {
     "uwaga_documents.messages": {"category": "other", "characters": "\U000f0000"},
     "uwaga.files.atomic": {"target": type("Target", (), {"name": "name"})},
     "uwaga.languages.function_words": {"alternatives": r"the|in\s+order\s+to"},
-    "uwaga.languages.number_words": {"self": number_words._vocabulary("de")},
+    "uwaga.languages.number_words": {"self": number_words._vocabulary("de"), "months": ["janu", r"mai\b"]},
+    "uwaga.languages.numbers": {"units": numbers.NOT_METRIC},
     "uwaga.library.installed": {"pattern": r"([a-z]{2,3})-([a-z]{2,3})(?:-([a-z0-9.-]{1,30}))?"},
     "uwaga.library.licences": {"pattern": "|".join(pattern for pattern, _ in LICENCE_TERMS)},
     "uwaga.library.sources.opus": {"prefix": "(?:Helsinki-NLP/)?(?:opus-mt-tc-big|opus-mt)-"},

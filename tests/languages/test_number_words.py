@@ -7,7 +7,7 @@ from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwaga.languages.number_words import NUMBER_WORDS, find_numbers, has_fraction, possible_numbers
+from uwaga.languages.number_words import NUMBER_WORDS, find_numbers, has_fraction, has_list, possible_numbers
 
 # ruff: noqa: SIM905 (a list of words is easier to read as one text)
 
@@ -136,21 +136,49 @@ def test_number_words_outside_idioms_are_certain():
         assert all(number.is_certain for number in find_numbers(text, "en"))
 
 
-def test_possible_numbers_include_ordinals_and_words_such_as_dozen():
-    assert {2, 12, 24} <= possible_numbers("both, a dozen, the twenty-fourth", "en")
-    assert possible_numbers("achtzigjährig", "de") == {80}
+def test_possible_numbers_include_ordinals_months_and_words_such_as_dozen():
+    assert {2, 12, 24} <= set(possible_numbers("both, a dozen, the twenty-fourth", "en"))
+    assert {22, 24, 48} <= set(possible_numbers("the twenty-second, two dozen, four dozen", "en"))
+    assert {1984, 2022} <= set(
+        possible_numbers("tysiąc dziewięćset osiemdziesiąty czwarty, dwa tysiące dwudziesty drugi", "pl")
+    )
+    assert possible_numbers("two and both, both", "en") == [2, 2, 2]
+    assert set(possible_numbers("achtzigjährig", "de")) == {80}
+    assert 5 in possible_numbers("am 3. Mai", "de") and 12 in possible_numbers("Dec 3", "en")
+    assert not possible_numbers("para parte, triste", "pt") and possible_numbers("um par", "pt") == [1, 2]
     assert has_fraction("um halb sieben", "de") and not has_fraction("Tom half mir", "de")
+    assert has_fraction("dreieinhalb", "de") and not has_fraction("por meio de", "pt")
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "total"),
+    [
+        ("en", " people, a man and a woman", 2),
+        ("en", " people, two men and a girl", 3),
+        ("de", " Leute: ein Mann und zwei Frauen", 3),
+        ("pl", " osoby, jedna stoi, druga siedzi", 2),
+        ("en", " people near a man and a woman", None),
+        ("en", " people, a man. A woman", None),
+        ("xx", " people, a man and a woman", None),
+    ],
+)
+def test_numbers_of_a_list_have_their_sum(language, text, total):
+    assert [value for value in range(2, 10) if has_list(text, value, language)] == [total] * (
+        total is not None
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", NUMBER_WORDS)
 @pytest.mark.parametrize(
-    "part", ["two ", "or two, ", "eins", "drei und ", "x", "viertel", "vingt et ", "mil e "]
+    "part",
+    ["two ", "or two, ", "eins", "drei und ", "x", "viertel", "vingt et ", "mil e ", "two dozen ", "may "],
 )
 def test_numbers_are_found_in_linear_time(language, part):
     def find(text):
         find_numbers(text, language)
         possible_numbers(text, language)
         has_fraction(text, language)
+        has_list(text, 2, language)
 
     assert growth(find, part * 2_000, part * 8_000, limit=6, attempts=8) < 6

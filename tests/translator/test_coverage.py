@@ -1,10 +1,13 @@
 """Coverage: words and numbers missing from a translation."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from growth import growth
+from hypothesis import given
+from hypothesis import strategies as st
 
 import uwaga
 from uwaga.alignment.piece_alignment import PieceAlignment
@@ -35,7 +38,14 @@ def bundled():
         ("1,000 and 10 000 people", "1.000 e 10.000 pessoas", (), ()),
         ("24,000 meteorites", "24 mil meteoritos", (), ()),
         ("the 19th century", "o século XIX", (), ()),
-        ("two men, 3 dogs", "2 homens, três cães", (), ()),
+        ("3 dogs", "três cães", (), ()),
+        ("3 dogs", "4 cães", ("3",), ("4",)),
+        ("3 dogs, 3 men", "3 dogs, men 4", ("3",), ("4",)),
+        ("12 or 12", "12", (), ()),
+        ("13 or 13", "13", ("13",), ()),
+        ("13", "13 or 13", (), ("13",)),
+        ("at 9:30, 30 people", "um 9:30 Uhr", ("30",), ()),
+        ("9:30 and 9", "9:30 and 8", ("9",), ("8",)),
         ("in 1998", "em 1989", ("1998",), ("1989",)),
         ("$11,000", "US$ 1,000", ("11,000",), ("1,000",)),
         ("٢٥ رجلا", "25 men", (), ()),
@@ -74,8 +84,14 @@ def bundled():
         ("12:30 a. m., 12:45 pm", "0:30 und 12:45 Uhr", (), ()),
         ("at 2:15 pm", "um 2:15 Uhr am Nachmittag", (), ()),
         ("at 2:15 pm", "um 13:15 Uhr", ("2:15",), ("13:15",)),
-        ("at 3 pm", "um 16 Uhr", (), ("16",)),
-        ("13:15 pm", "1:15", ("13:15",), ("1:15",)),
+        ("at 3 pm", "um 16 Uhr", ("3",), ("16",)),
+        ("at 7 pm", "um 8 Uhr abends", ("7",), ("8",)),
+        ("13:15 pm", "1:15", (), ()),
+        ("um 15 Uhr", "at 3 o'clock", (), ()),
+        ("in the 1980s", "in den 80er Jahren", (), ()),
+        ("1990-95", "1990 bis 1995", (), ()),
+        ("in the 1700s", "im 18. Jahrhundert", (), ()),
+        ("5 m²", "5 m2", (), ()),
     ],
 )
 def test_numbers_are_compared_by_value(source, target, missing, added):
@@ -118,10 +134,75 @@ def test_numbers_are_compared_by_value(source, target, missing, added):
         ("cut in two", "durchgeschnitten", ()),
         ("Six Flags", "die Firma Six Flags", ()),
         ("thirteen people", "13 Leute", ()),
+        ("two men, 3 dogs", "2 Männer, drei Hunde", ()),
+        ("3 dogs", "Hunde", ("3",)),
+        ("3 dogs", "die dritten", ()),
+        ("1 dog", "ein Hund", ()),
+        ("1 dog", "2 Hunde", ("1",)),
+        ("two men and two women", "zwei Männer und Frauen", ("two",)),
+        ("two men and two women", "zwei Männer und beide Frauen", ()),
+        ("two dozen eggs, 48 hens", "24 Eier, vier Dutzend Hennen", ()),
+        ("on May 3, 1998", "am 3.5.1998", ()),
+        ("on August 25th", "am 25.8.", ()),
+        ("on August 25th", "am 26.8.", ("25",)),
+        ("the twenty-second", "der 22.", ()),
+        ("at 2:30", "um halb drei", ()),
+        ("at 2:30", "um drei", ("2:30",)),
+        ("at 2:30 pm", "um vierzehn Uhr dreißig", ()),
+        ("at 9:55", "um fünf vor zehn Uhr", ()),
+        ("30 minutes", "eine halbe Stunde", ()),
+        ("half of the 30 pupils", "die Hälfte der Schüler", ("30",)),
+        ("drinks CO2", "trinkt Kohlendioxid", ()),
+        ("0 degrees", "null Grad", ()),
+        ("54 million people", "Millionen Menschen", ("54",)),
+        ("two people, a man and a woman", "ein Mann und eine Frau", ()),
+        ("two people, one tall, one small", "Leute, einer groß, einer klein", ("two",)),
+        ("three people, two men and a woman", "zwei Männer und eine Frau", ()),
+        ("30 miles, in 1998", "48 km, im Jahr", ("1998",)),
+        ("200 meters long", "lang", ("200",)),
+        ("five feet, two inches tall", "1,58 m groß", ()),
     ],
 )
 def test_numbers_in_words_are_compared_by_value(source, target, missing):
     assert differing_numbers(source, target, ("en", "de_DE"))[0] == missing
+
+
+@given(
+    st.lists(st.integers(13, 10**6).map(str), min_size=1),
+    st.randoms(use_true_random=False),
+)
+def test_each_number_has_one_counterpart(numbers, random):
+    source, target = " + ".join(numbers), random.sample(numbers, len(numbers))
+    assert differing_numbers(source, " + ".join(target), ("en", "de")) == ((), ())
+    lost = target.pop()
+    assert differing_numbers(source, " + ".join(target), ("en", "de")) == ((lost,), ())
+    assert differing_numbers(" + ".join(target), source, ("en", "de")) == ((), (lost,))
+
+
+@pytest.mark.parametrize("languages", [("en", "de"), ("en", "zh"), ("", "")])
+@pytest.mark.parametrize("text", ["{} dogs", "at {} pm", "on page {}", "3 cats, {} dogs and 3 hens"])
+def test_each_change_of_a_small_number_is_reported(text, languages):
+    for value, other in itertools.permutations(range(1, 13), 2):
+        expected = (str(value),), (str(other),)
+        assert differing_numbers(text.format(value), text.format(other), languages) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "target"),
+    [
+        ("es", "twenty-two men and two women, at 7 pm", "veintidós hombres y dos mujeres, a las 19"),
+        ("es", "the twenty-second of May, 3 dogs", "el veintidós de mayo, tres perros"),
+        ("es", "It's 9:45; a pair of 50s", "Son las diez menos cuarto; un par de 50"),
+        ("fr", "90 men and 3 bilingual women", "quatre-vingt-dix hommes et trois femmes bilingues"),
+        ("pl", "On May 3, two dozen men came.", "3 maja przyszły dwa tuziny mężczyzn."),
+        ("pl", "a five-star hotel, 1.5 hours", "pięciogwiazdkowy hotel, półtorej godziny"),
+        ("pl", "in nineteen eighty-four", "w tysiąc dziewięćset osiemdziesiątym czwartym"),
+        ("pt", "3 dogs: a colon", "três cães: dois pontos"),
+    ],
+)
+def test_correct_translations_have_no_report_in_both_directions(language, source, target):
+    assert differing_numbers(source, target, ("en", language)) == ((), ())
+    assert differing_numbers(target, source, (language, "en")) == ((), ())
 
 
 def test_numbers_in_words_are_compared_only_between_languages_whose_words_are_known():
@@ -140,6 +221,30 @@ def test_comparison_of_numbers_takes_linear_time(part):
         differing_numbers(text + "1", text + " 77", ("en", "de"))
 
     assert growth(compare, part * 4_000, part * 16_000, limit=3, attempts=8) < 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("9:30 ", "9, "),
+        ("12.05.1998, ", "12, 1998, "),
+        ("3, ", "4, "),
+        ("3 miles, ", "m 5, "),
+        ("two men, a ", "ein, "),
+        ("1.2.3.", "1, 2, "),
+        ("twenty-two ", "zwei, "),
+        ("3 million, ", "5 "),
+    ],
+)
+@pytest.mark.parametrize("languages", [("en", "de"), ("en", "zh")])
+def test_comparison_of_different_numbers_takes_linear_time(parts, languages):
+    def compare(text):
+        other = parts[1] * (len(text) // len(parts[0]))
+        differing_numbers(text, other, languages)
+        differing_numbers(other, text, languages)
+
+    assert growth(compare, parts[0] * 500, parts[0] * 2_000, limit=3, attempts=8) < 3
 
 
 def test_weakly_linked_words_count_as_omitted_at_a_lower_likelihood_gain():
@@ -248,6 +353,14 @@ def test_missing_numbers_are_reported_without_the_coverage_option(bundled):
         assert "number missing from the translation: '1,250,000'" in translation.warnings
     page = bundled.translate(f"<p>{number}</p>", format="html")
     assert any("'1,250,000'" in warning for warning in page.warnings)
+
+
+def test_number_that_coverage_examines_is_reported_once(bundled):
+    for text in ("He sold seventy thousand cars.", "As a prank, some students let three goats loose."):
+        translation = bundled.translate(text, coverage=True)
+        numbers = {word for number in translation.coverage.missing_numbers for word in number.split()}
+        assert numbers and numbers.isdisjoint(translation.coverage.omitted)
+        assert len(translation.coverage.omitted) == len(translation.coverage.omitted_spans)
 
 
 @pytest.mark.parametrize("coverage", [False, True])

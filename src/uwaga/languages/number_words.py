@@ -14,6 +14,7 @@ from uwaga.languages.codes import base_language
 
 NUMBER_WORDS = {
     "de": """
+        0 |null
         1 ein eins
         2 zwei zwo zweien|beid doppel paar zwilling übermorgen
         3 drei dreien dreier|dritt drill trio
@@ -48,9 +49,11 @@ NUMBER_WORDS = {
         1000000000000 billion billionen
     """,
     "en": """
+        0 |zero nil. naught no.
         1 one
-        2 two|both couple double either fortnight other pair second twice twin
-        3 three|third thrice tri
+        2 two|biped bidim bilat biling
+        2 |both couple double either fortnight neither opposite other pair second. twice twin
+        3 three|third thrice triang tricy tridim tripl trio
         4 four|quad quart
         5 five|fifth quint
         6 six
@@ -82,9 +85,10 @@ NUMBER_WORDS = {
         1000000000000 trillion
     """,
     "fr": """
+        0 |zéro nul
         1 un une
-        2 deux|autre bi couple double paire second
-        3 trois|tiers tri
+        2 deux|autre bidim bilat biling bipèd couple double paire second
+        3 trois|tiers triang tricy tridim tripl trio
         4 quatre|quad quat quart
         5 cinq
         6 six
@@ -113,10 +117,11 @@ NUMBER_WORDS = {
         1000000000000 billion billions
     """,
     "es": """
+        0 |cero
         1 un uno una ún
-        2 dos|ambas ambos doble par pareja segund
-        3 tres|tercer tri
-        4 cuatro|cuad cuart
+        2 dos|ambas ambos bidim bilat biling bíped doble par. pares. pareja segund
+        3 tres|tercer triáng triang tricic tridim tripl trío
+        4 cuatro|cuadri cuadru cuart cuádr
         5 cinco|quint
         6 seis|sext
         7 siete|séptim
@@ -163,18 +168,20 @@ NUMBER_WORDS = {
         1000000000000 billón billones
     """,
     "pl": """
+        0 |zero zera zerow
         1 jeden jedna jedno
-        2 dwa dwie dwóch dwu dwaj dwóm dwom dwoma dwiema dwoje dwojga|dru obaj oba obie oboje par podwój
-        3 trzy trzech trzej trzem trzema troje trojga trojgu trojgiem|trze trzykrot trój
+        2 dwa dwie dwóch dwu dwaj dwóm dwom dwoma dwiema dwoje dwojga
+        2 |drug obaj oba. obie. oboj obu. obydw par. para. parą. parę. parze. pary. podwój
+        3 trzy trzech trzej trzem trzema troje trojga trojgu trojgiem|trio. trzeci trzykrot trój
         4 cztery czterech czterej czterem czterema czworo czworga czworgiem czworgu|czter czwart
-        5 pięć pięciu pięcioma pięcioro pięciorga pięciorgiem pięciorgu|piąt
-        6 sześć sześciu sześcioma sześcioro sześciorga sześciorgiem|szóst
+        5 pięć pięciu pięcioma pięcioro pięciorga pięciorgiem pięciorgu|piąt pięcio
+        6 sześć sześciu sześcioma sześcioro sześciorga sześciorgiem|sześcio szóst
         7 siedem siedmiu siedmioma siedmioro siedmiorga siedmiorgiem|siódm siedm
-        8 osiem ośmiu ośmioma ośmioro ośmiorga ośmiorgiem|ósm
-        9 dziewięć dziewięciu dziewięcioma dziewięcioro dziewięciorga|dziewiąt
-        10 dziesięć dziesięciu dziesięcioma dziesięcioro dziesięciorga|dziesiąt dekad
+        8 osiem ośmiu ośmioma ośmioro ośmiorga ośmiorgiem|ośmio ósm
+        9 dziewięć dziewięciu dziewięcioma dziewięcioro dziewięciorga|dziewiąt dziewięcio
+        10 dziesięć dziesięciu dziesięcioma dziesięcioro dziesięciorga|dekad dziesiąt dziesięcio
         11 jedenaście jedenastu jedenastoma jedenaścioro|jedenast
-        12 dwanaście dwunastu dwunastoma dwanaścioro|dwunast tuzin południ północ
+        12 dwanaście dwunastu dwunastoma dwanaścioro dwunast|tuzin południ północ
         13 trzynaście trzynastu trzynastoma trzynaścioro|trzynast
         14 czternaście czternastu czternastoma czternaścioro|czternast
         15 piętnaście piętnastu piętnastoma piętnaścioro|piętnast kwadrans
@@ -182,14 +189,14 @@ NUMBER_WORDS = {
         17 siedemnaście siedemnastu siedemnastoma siedemnaścioro|siedemnast
         18 osiemnaście osiemnastu osiemnastoma osiemnaścioro|osiemnast
         19 dziewiętnaście dziewiętnastu dziewiętnastoma dziewiętnaścioro|dziewiętnast
-        20 dwadzieścia dwudziestu dwudziestoma dwadzieścioro|dwudziest
+        20 dwadzieścia dwudziestu dwudziestoma dwadzieścioro dwudziest
         30 trzydzieści trzydziestu trzydziestoma|trzydziest
         40 czterdzieści czterdziestu czterdziestoma|czterdziest
-        50 pięćdziesiąt pięćdziesięciu pięćdziesięcioma
-        60 sześćdziesiąt sześćdziesięciu sześćdziesięcioma
-        70 siedemdziesiąt siedemdziesięciu siedemdziesięcioma
-        80 osiemdziesiąt osiemdziesięciu osiemdziesięcioma
-        90 dziewięćdziesiąt dziewięćdziesięciu dziewięćdziesięcioma
+        50 pięćdziesiąt pięćdziesięciu pięćdziesięcioma|pięćdziesięcio
+        60 sześćdziesiąt sześćdziesięciu sześćdziesięcioma|sześćdziesięcio
+        70 siedemdziesiąt siedemdziesięciu siedemdziesięcioma|siedemdziesięcio
+        80 osiemdziesiąt osiemdziesięciu osiemdziesięcioma|osiemdziesięcio
+        90 dziewięćdziesiąt dziewięćdziesięciu dziewięćdziesięcioma|dziewięćdziesięcio
         100 sto stu|setn stuleci wiek
         200 dwieście dwustu dwustoma
         300 trzysta trzystu trzystoma
@@ -205,18 +212,19 @@ NUMBER_WORDS = {
         1000000000000 bilion biliony bilionów
     """,
     "pt": """
+        0 |zero nul
         1 um uma
-        2 dois duas|ambas ambos casal dobro duplo par segund
-        3 três|terceir tri
-        4 quatro|quad quart
+        2 dois duas|ambas ambos bidim bilat biling bíped casal dobro dupl par. pares. segund
+        3 três|terceir triâng triang tricic tridim tripl trio
+        4 quatro|quadri quadru quart quádr
         5 cinco|quint
         6 seis|sext
         7 sete|sétim
         8 oito|oitav
-        9 nove|non
+        9 nove|nona nono
         10 dez|década dezena décim
         11 onze
-        12 doze|dúzia meio
+        12 doze|dúzia meia-noite meio-dia
         13 treze
         14 catorze quatorze
         15 quinze|quinzena
@@ -248,28 +256,67 @@ NUMBER_WORDS = {
     """,
 }
 """Number words by language: in each line a value, its words, and after ``|`` the beginnings of other words
-that may stand for it in a translation, such as ordinals and *dozen*."""
+that may stand for it in a translation, such as ordinals and *dozen*; those with a full stop are whole
+words."""
 FRACTIONS = {
-    "de": r"halb(?:e[mnrs]?)?|anderthalb|einhalb|hälften?|\w*viertel(?:stunden?)?|\w*drittel",
+    "de": r"halb(?:e[mnrs]?)?|anderthalb\w*|\w*einhalb\w*|hälften?|\w*viertel(?:stunden?)?|\w*drittel",
     "en": r"half|halves|quarters?|thirds|fourths|fifths|scores?",
-    "es": r"medi[oa]s?|mitad|cuartos?|tercios?",
+    "es": r"(?<!por )(?<!en )medi[oa]|mitad|cuartos?|tercios?",
     "fr": r"demie?s?|moitié|quarts?|tiers",
     "pl": r"w?pół|połow\w+|kwadrans\w*|półtor\w*|ćwier\w+",
-    "pt": r"mei[oa]s?|metade|quartos?|terços?",
+    "pt": r"(?<!por )(?<!no )(?<!em )mei[oa]|metade|quartos?|terços?",
 }
 """Words for fractions, also in times of day: *half past six* is *halb sieben*."""
 IDIOMS = {
     "de": r"acht|\w+ augen|alle[nr]? vieren?|eine[rn]? (?:zwei|drei|vier|fünf|sechs)|einen? meter \w+|"
     r"wolke sieben|zwei linke|zwei wochen|drei zählen|(?:vierzehn|acht) tagen?|dreizehn(?= *!)",
     "en": r"\w+[ -](?:speed|way|wheel)\w*|cloud nine|hang\w* ten|high[ -]fives?|in two(?! ?\w)|no two|or two|"
-    r"saves nine|six feet under|two weeks|two and two|two[ -]by[ -]fours?|two cents|you two",
-    "es": r"en dos(?! ?\w)",
-    "fr": r"neuf|en deux(?! ?\w)|deux[ -]roues|tou(?:s|tes)(?: les)? deux|deux semaines|"
+    r"saves nine|six feet under|six[ -]packs?|two and two|two[ -]by[ -]fours?|two cents|two[ -]tone\w*|"
+    r"two weeks|you two",
+    "es": r"dos puntos|dos semanas|en dos(?! ?\w)|quince días",
+    "fr": r"neuf|deux[ -]points?|en deux(?! ?\w)|deux[ -]roues|tou(?:s|tes)(?: les)? deux|deux semaines|"
     r"(?:quinze|huit) jours",
-    "pl": r"na dwoje",
-    "pt": r"em dois(?! ?\w)",
+    "pl": r"dwa tygodnie|dwóch tygodni\w*|na dwoje",
+    "pt": r"dois pontos|duas semanas|em dois(?! ?\w)|quinze dias",
 }
 """Words and phrases that translations need not express by a number: *unter vier Augen* is *in private*."""
+MONTHS = {
+    "de": """
+        jan. janu, feb. febr, mär. märz, apr. apri, mai. mais., jun. juni, jul. juli, aug. augu, sept,
+        okt. okto, nov. nove, dez. deze
+    """,
+    "en": """
+        jan. janu, feb. febr, mar. march, apr. apri, may., jun. june, jul. july, aug. augu, sept, oct.
+        octo, nov. nove, dec. dece
+    """,
+    "es": """
+        ene. ener, feb. febr, mar. marz, abr. abri, may. mayo, jun. juni, jul. juli, ago. agos, sept, oct.
+        octu, nov. novi, dic. dici
+    """,
+    "fr": """
+        janv, févr, mars., avr. avri, mai., juin., juil, août, sept, oct. octo, nov. nove, déc. déce
+    """,
+    "pl": """
+        sty. stycz, lut. lute, mar. marz marc, kwi. kwie, maj. maja. maju., cze. czerw, lip. lipi lipc,
+        sie. sierp, wrze, paź. paźd, lis. list, gru. grud
+    """,
+    "pt": """
+        jan. jane, fev. feve, mar. març, abr. abri, mai. maio., jun. junh, jul. julh, ago. agos, sete,
+        out. outu, nov. nove, dez. deze
+    """,
+}
+"""The beginnings of the names of the months; those with a full stop are whole words."""
+ONES = {
+    "de": r"eine?[mnrs]?|ander\w*",
+    "en": r"an?|one|(?:an)?other",
+    "es": r"un[ao]?|otr[ao]",
+    "fr": r"une?|autre",
+    "pl": r"jed(?:en|n[aąeio]\w*)|drug\w+",
+    "pt": r"uma?|outr[ao]",
+}
+"""Words that count one, in a list such as *one boy and a girl*."""
+MAX_LIST = 160
+"""Maximum number of characters between a number and the list of what it counts."""
 CONJUNCTIONS = {"de": "und", "en": "and", "es": "y", "fr": "et", "pt": "e"}
 """The word between the parts of a number. In German also between the parts of a word: *einundzwanzig*."""
 CONJUNCTION_PLACES = {
@@ -280,8 +327,12 @@ CONJUNCTION_PLACES = {
     "pt": (10, 100, 1000),
 }
 """The bounds of values that may follow the conjunction; see :func:`_bound`."""
+LIST = re.compile(r"[^.!?,;:(]*[,;:(]([^.!?]*)")
+"""What follows a number up to a list, and the list."""
 SEPARATORS = frozenset(" -\u00a0\u202f\u2010\u2011")
 """Characters between the words of a number."""
+WORD_END = re.compile(r"\w*[ \u00a0\u202f\u2010\u2011-]")
+"""The rest of a word, and what separates it from the next word of a number."""
 NO_WORD = re.compile("(?!)")
 MULTIPLIERS = (10**3, 10**6, 10**9, 10**12)
 MAX_PARTS = 12
@@ -311,11 +362,13 @@ class _Vocabulary:
     def __init__(self, language: str) -> None:
         self.language = language
         self.values, self.others = dict[str, int](), dict[str, int]()
+        self.beginnings = list[str]()
         for line in NUMBER_WORDS[language].strip().splitlines():
             value, _, words = line.strip().partition(" ")
             forms, _, beginnings = words.partition("|")
             self.values |= dict.fromkeys(forms.split(), int(value))
-            self.others |= dict.fromkeys(beginnings.split(), int(value))
+            self.beginnings += beginnings.split()
+            self.others |= dict.fromkeys(beginnings.replace(".", "").split(), int(value))
         part = _alternatives(self.values)
         self._number = f"(?:{part})"
         self._part = part
@@ -326,37 +379,49 @@ class _Vocabulary:
 
     @cached_property
     def number(self) -> re.Pattern[str]:
-        """The pattern of a word that is a number or a part of a number."""
+        """A word that is a number or a part of one."""
         return re.compile(rf"\b{self._number}\b")
 
     @cached_property
     def beginning(self) -> re.Pattern[str]:
-        """The pattern of a word that is a number, or that begins with a number."""
+        """A number, or the beginning of a longer word that is one."""
         return re.compile(rf"\b{self._number}")
 
     @cached_property
     def part(self) -> re.Pattern[str]:
-        """The pattern of a part of a word that :attr:`number` or :attr:`beginning` matches."""
+        """A part of a word that :attr:`number` or :attr:`beginning` matches."""
         return re.compile(self._part)
 
     @cached_property
     def other(self) -> re.Pattern[str]:
-        """The pattern of the beginning of another word that may stand for a number."""
-        return re.compile(rf"\b(?:{_alternatives(self.others)})")
+        """The beginning of another word that may stand for a number."""
+        return re.compile(rf"\b(?:{_alternatives(self.beginnings)})")
+
+    @cached_property
+    def month(self) -> re.Pattern[str]:
+        """The beginning of the name of a month, in the group of its number."""
+        months = (_alternatives(names.split()) for names in MONTHS[self.language].split(","))
+        return re.compile(rf"\b(?:{'|'.join(f'({names})' for names in months)})")
+
+    @cached_property
+    def count(self) -> re.Pattern[str]:
+        """A word for *one*, or another number word."""
+        return re.compile(rf"\b(?:(?P<one>{ONES[self.language]})|{self._number})\b")
 
     @cached_property
     def fraction(self) -> re.Pattern[str]:
-        """The pattern of a word for a fraction."""
+        """A word for a fraction."""
         return re.compile(rf"\b(?:{FRACTIONS[self.language]})\b", re.IGNORECASE)
 
     @cached_property
     def idiom(self) -> re.Pattern[str]:
-        """The pattern of a phrase with a number that translations need not express."""
+        """A phrase whose number translations need not express."""
         return re.compile(rf"\b(?:{IDIOMS[self.language]})\b")
 
 
 def _alternatives(words: Iterable[str]) -> str:
-    return "|".join(sorted(words, key=len, reverse=True))
+    """Return a pattern of words and, with a full stop, whole words."""
+    return "|".join(sorted(words, key=len, reverse=True)).replace(".", r"\b")
 
 
 class _Partial(NamedTuple):
@@ -407,13 +472,13 @@ def _bound(value: int, language: str) -> int:
 
 
 def _numbers(text: str, vocabulary: _Vocabulary, pattern: re.Pattern[str]) -> Iterator[_Partial]:
-    """Yield the numbers in a lower-case text; ``pattern`` matches their words."""
+    """Yield the numbers of a text in lower case, whose words ``pattern`` matches."""
     language, values = vocabulary.language, vocabulary.values
     conjunction, number = CONJUNCTIONS.get(language), None
     for match in pattern.finditer(text):
         parts = [values[part] for part in vocabulary.part.findall(match[0])]
         if language == "de":
-            parts = _sort_parts(parts)
+            parts = _in_order(parts)
         gap = "," if number is None else text[number.end : match.start()]
         is_joined = conjunction is not None and gap.replace("-", " ") == f" {conjunction} "
         if number is not None and not (
@@ -423,18 +488,18 @@ def _numbers(text: str, vocabulary: _Vocabulary, pattern: re.Pattern[str]) -> It
             yield number
             number = None
         for value in parts:
-            longer_number = None if number is None else _extended(number, value, language)
-            if longer_number is None:
+            longer = None if number is None else _extended(number, value, language)
+            if longer is None:
                 if number is not None:
                     yield number
-                longer_number = _extended(_Partial(match.start(), match.end()), value, language)
-            assert longer_number is not None
-            number = longer_number._replace(end=match.end())
+                longer = _extended(_Partial(match.start(), match.end()), value, language)
+            assert longer is not None
+            number = longer._replace(end=match.end())
     if number is not None:
         yield number
 
 
-def _sort_parts(parts: list[int]) -> list[int]:
+def _in_order(parts: list[int]) -> list[int]:
     """Return the values of the parts of a German word, with the tens before the ones: *ein-und-zwanzig*."""
     for index in range(1, len(parts) - 1):
         if parts[index] == 0 and parts[index - 1] < 10 and parts[index + 1] in range(20, 100):
@@ -443,7 +508,7 @@ def _sort_parts(parts: list[int]) -> list[int]:
 
 
 def find_numbers(text: str, language: str) -> list[NumberWords]:
-    """Return the numbers from 2 up that a text spells out; *one* is often an article or a pronoun.
+    """Return the numbers in words of a text from 2 up; *one* is often an article or a pronoun.
 
     Args:
         text: the text.
@@ -453,64 +518,97 @@ def find_numbers(text: str, language: str) -> list[NumberWords]:
     vocabulary = _vocabulary(language)
     if vocabulary is None:
         return []
-    lowercase_text = _lower(text)
+    lowered = _lower(text)
     numbers = list[NumberWords]()
-    for number in _numbers(lowercase_text, vocabulary, vocabulary.number):
+    for number in _numbers(lowered, vocabulary, vocabulary.number):
         span, value = (number.start, number.end), number.value
-        if numbers and vocabulary.language == "en" and _is_year(lowercase_text, numbers[-1], span[0], value):
-            last_number = numbers.pop()
-            span, parts = (last_number.span[0], span[1]), (last_number.value, value)
-            numbers.append(NumberWords(span, 100 * last_number.value + value, True, parts))
+        if numbers and vocabulary.language == "en" and _is_year(lowered, numbers[-1], span[0], value):
+            last = numbers.pop()
+            span, parts = (last.span[0], span[1]), (last.value, value)
+            numbers.append(NumberWords(span, 100 * last.value + value, True, parts))
         elif value > 1:
-            is_bare = value in (100, *MULTIPLIERS) and lowercase_text[slice(*span)] in vocabulary.values
+            is_bare = value in (100, *MULTIPLIERS) and lowered[slice(*span)] in vocabulary.values
             numbers.append(NumberWords(span, value, not is_bare))
     if not any(number.is_certain for number in numbers):
         return numbers
     idiom_ends = {
         word.start(): idiom.end()
-        for idiom in vocabulary.idiom.finditer(lowercase_text)
-        for word in vocabulary.number.finditer(lowercase_text, *idiom.span())
+        for idiom in vocabulary.idiom.finditer(lowered)
+        for word in vocabulary.number.finditer(lowered, *idiom.span())
     }
     return [
         number._replace(is_certain=False)
-        if number.span[1] <= idiom_ends.get(number.span[0], 0)
-        or _is_factor(lowercase_text, number.span[1], vocabulary)
+        if number.span[1] <= idiom_ends.get(number.span[0], 0) or _is_factor(lowered, number, vocabulary)
         else number
         for number in numbers
     ]
 
 
-def _is_year(text: str, first_number: NumberWords, start: int, value: int) -> bool:
+def _is_year(text: str, first: NumberWords, start: int, value: int) -> bool:
     """Return True if a number of two digits follows another one, as in *nineteen eighty-four*."""
-    return (
-        text[first_number.span[1] : start] in SEPARATORS
-        and 10 <= first_number.value < 100
-        and 10 <= value < 100
-    )
+    return text[first.span[1] : start] in SEPARATORS and 10 <= first.value < 100 and 10 <= value < 100
 
 
-def _is_factor(text: str, end: int, vocabulary: _Vocabulary) -> bool:
+def _is_factor(text: str, number: NumberWords, vocabulary: _Vocabulary) -> bool:
     """Return True if a number is the beginning of an ordinal or before a word such as *dozen*.
 
-    Examples are *twenty-second* and *two dozen*.
+    Examples are *twenty-second*, *tysiąc dziewięćset osiemdziesiąty* and *two dozen*.
     """
+    end = number.span[1]
     separator = text[end : end + 1]
     if separator not in SEPARATORS or vocabulary.number.match(text, end + 1):
         return False
     other = vocabulary.other.match(text, end + 1)
-    if separator == "-":
+    if separator == "-" or number.value % 100 == 0:
         return bool(other or vocabulary.beginning.match(text, end + 1))
     return other is not None and vocabulary.others[other[0]] >= 10
 
 
-def possible_numbers(text: str, language: str) -> set[int]:
-    """Return the numbers for which words of a text may stand, such as 2 for *both* and 8 for *eighth*."""
+def possible_numbers(text: str, language: str) -> list[int]:
+    """Return the numbers for which words of a text may stand, such as 2 for *both* and 24 for *two dozen*.
+
+    They include ordinals, months and the beginnings of longer words.
+    """
     vocabulary = _vocabulary(language)
     if vocabulary is None:
-        return set()
+        return []
     text = _lower(text)
-    values = {number.value for number in _numbers(text, vocabulary, vocabulary.beginning)}
-    return values | {vocabulary.others[word] for word in vocabulary.other.findall(text)}
+    numbers = _numbers(text, vocabulary, vocabulary.beginning)
+    words = [(number.start, number.end, number.value) for number in numbers]
+    words += [(*word.span(), vocabulary.others[word[0]]) for word in vocabulary.other.finditer(text)]
+    values, total, next_start = list[int](), 0, -1
+    for start, end, value in sorted(words):
+        values.append(value)
+        if start == next_start and total and total % 10 ** len(str(value)) == 0:  # as in "twenty-second"
+            values.append(total := total + value)
+        elif start == next_start and total < 100 and value >= 10:  # as in "two dozen"
+            values.append(total := total * value)
+        else:
+            total = value
+        match = WORD_END.match(text, end)
+        next_start = match.end() if match else -1
+    values += [month.lastindex or 0 for month in vocabulary.month.finditer(text)]
+    return values
+
+
+def has_list(text: str, value: int, language: str) -> bool:
+    """Return True if the first numbers after a comma have a sum, as 2 in *people, a man and a woman*.
+
+    Args:
+        text: the text, of which the first :data:`MAX_LIST` characters are considered.
+        value: the sum.
+        language: the code of the language of the text.
+    """
+    vocabulary = _vocabulary(language)
+    items = LIST.match(_lower(text[:MAX_LIST]))
+    if vocabulary is None or items is None:
+        return False
+    total = 0
+    for index, word in enumerate(vocabulary.count.finditer(items[1])):
+        total += 1 if word["one"] else vocabulary.values.get(word[0], value)
+        if total >= value:
+            return total == value and index > 0
+    return False
 
 
 def has_number_words(language: str) -> bool:
@@ -535,9 +633,9 @@ def has_fraction(text: str, language: str) -> bool:
 
 
 def _lower(text: str) -> str:
-    """Return a text in lower case, or unchanged if its length would change, so that spans stay valid."""
-    lowercase_text = text.lower()
-    return lowercase_text if len(lowercase_text) == len(text) else text
+    """Return a text in lower case, in which spans are those of the text."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else text
 
 
 def _vocabulary(code: str) -> _Vocabulary | None:

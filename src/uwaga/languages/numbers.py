@@ -4,40 +4,62 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Set
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
+from string import ascii_letters
 from typing import NamedTuple
 
 from uwaga.languages.number_words import (
+    MAX_LIST,
     NumberWords,
     find_numbers,
     has_fraction,
+    has_list,
     has_number_words,
     possible_numbers,
 )
 
 MAX_SPELLED_OUT = 12
-"""Largest number in digits that is not compared, because small numbers are often spelled out."""
+"""Largest number in digits that is often spelled out."""
 MAX_IN_TIME = 60
-"""Smallest number that cannot be a part of a time of day."""
+"""Smallest number that is not a part of a time of day."""
 CLOCK = re.compile(
     r"\b(?:uhr|o['’]clock|heures?|horas?|godzin\w*)\b|\d[:h]\d\d|\d ?[ap]m\b|[ap]\. ?m\.", re.IGNORECASE
 )
 """A word or sign of a time of day."""
 TIME = re.compile(r"\d[:h]\d\d")
-"""A time of day in digits; the other text may have it in words, as in *five to twelve*."""
-METRIC = re.compile(
-    r"\b(?:(?:(?:[cz]ent|[kq]u?il|mil|quadr|kub)\w*)?met(?:er|re|ro|r)(?:n|s|[óo]w|y|ach)?|(?:kilo|quilo)\w*|"
-    r"lit(?:er|re|ro|r)(?:n|s|[óo]w|y)?|[ck]m|kg)\b|(?<=\d) ?m\b",
-    re.IGNORECASE,
+"""A time of day in digits, which may be that of *five to twelve*."""
+METRIC = (
+    r"(?:(?<![^\W\d])(?:(?:(?:[cz]ent|[kq]u?il|mil|quadr|kub)\w*)?met(?:er|re|ro|r)(?:n|s|[óo]w|y|ach)?|"
+    r"(?:kilo|quilo)\w*|lit(?:er|re|ro|r)(?:n|s|[óo]w|y)?|[ck]m|kg|kph|gram\w*|he[ck]t\w*|celsius)\b|"
+    r"(?<=\d)[ \u00a0\u202f]?(?:[gm]|ha)\b|°c)"
 )
-"""A metric unit; if only one of two texts has any, their numbers are not compared: they were converted."""
+"""A metric unit, as a regular expression."""
+NOT_METRIC = (
+    r"(?:(?<![^\W\d])(?:feet|foot|ft|miles?|milers?|mph|inch(?:es)?|yards?|acres?|gallons?|pints?|pounds?|lbs?|"
+    r"ounces?|oz|cups?|fuß|füße|pieds?|pies?|pés?|st[oó]p\w?|meilen?|mil[aeęi]|milles|milhas?|millas?|zoll|cal[aei]|"
+    r"pouces?|pulgadas?|polegadas?|pfund|livres?|libras?|funt\w*|unzen?|onces?|onzas?|onças?|uncj\w+|akr\w*|"
+    r"fahrenheit\w*)\b|°f|\(f\))"
+)
+"""A unit that is not metric, as a regular expression."""
+UNITS = tuple(re.compile(units, re.IGNORECASE) for units in (METRIC, NOT_METRIC))
+MEASURES = tuple(
+    re.compile(rf"(?:[ -]\w{{1,20}}){{,2}}[ \u00a0\u202f-]?{units}", re.IGNORECASE)
+    for units in (METRIC, NOT_METRIC)
+)
+"""What follows a number with such a unit; there may be up to two words before it, as in *5 to 10 miles*."""
 NUMBER = re.compile(r"\d+(?:[.,:'’\u00a0\u202f]\d+|(?<!\d\d\d\d) \d{3}(?!\d))*")
-"""A number, with its thousands separators, its decimals or its minutes, if any."""
+"""A number, with any separators of thousands, decimals, or hours and minutes."""
 DIGITS = re.compile(r"\d+")
 SEPARATOR = re.compile(r"\D")
 THOUSANDS = re.compile(r"\d{1,3}(?:\D\d{2,3})*\D\d{3}")
 """A whole number with thousands separators; in India, groups before the last three digits have two digits."""
+SMALL_DIGIT = re.compile("[²³¹\u2070-\u2079\u2080-\u2089]")
+"""A digit above or below the line, as in *m²* and *CO₂*."""
+YEARS = range(1700, 2100)
+"""Years of which the last two digits may stand for the year."""
 MAGNITUDES: Mapping[tuple[int, ...], str] = {
     (3,): r"thousand|tausend|tsd|mil(?:le|a)?|duizend|tus(?:ind|en)|tys(?:i[ąę]c\w*)?|тыс(?:яч\w*)?|[千천]",
     (4,): "[万萬만]",
@@ -64,7 +86,8 @@ MAX_MAGNITUDES = 2
 """Maximum number of words that multiply a number, as in ``mil milhões``."""
 HALF_DAY = re.compile(r"[ \u00a0\u202f]?([ap])(?:m|\.[ \u00a0\u202f]?m\.?)(?!\w)", re.IGNORECASE)
 """``am`` or ``pm`` after a time of day."""
-ROMAN = re.compile(r"\b[IVXL]{2,8}\b")
+ROMAN = re.compile(r"\b[IVXL]{1,8}\b")
+LETTERS = frozenset(ascii_letters)
 ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50}
 
 
@@ -73,28 +96,48 @@ def differing_numbers(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the numbers of a source that its translation lacks, and the numbers that the translation adds.
 
-    Numbers are compared by value: ``1,000`` equals ``1.000`` but not ``1,000,000``, ``24,000`` equals
-    ``24 mil``, ``9:30`` equals ``9h30``, ``2:15 pm`` equals ``14:15``, and ``19`` equals ``XIX``. A separator
-    before three digits is a thousands separator, unless it is the last of several separators and differs from
-    those before it. Numbers in digits up to :data:`MAX_SPELLED_OUT` are compared only if a word
-    multiplies them. A number that a word multiplies may be spelled out: ``one hundred million`` equals
-    ``100 Millionen``.
+    Each number of a text is matched with one of the other text, so that of two equal numbers the loss of one
+    is found. Numbers are compared by value: ``1,000`` equals ``1.000`` but not ``1,000,000``, ``24,000``
+    equals ``24 mil``, ``9:30`` equals ``9h30``, ``2:15 pm`` equals ``14:15``, and ``19`` equals ``XIX``. A
+    separator before three digits is a thousands separator, unless it is the last of several separators and
+    differs from those before it. A number that a word multiplies may be spelled out: ``one hundred million``
+    equals ``100 Millionen``.
 
-    Numbers in words are compared if both languages have an entry in
-    :data:`uwaga.languages.number_words.NUMBER_WORDS`: ``eighty`` equals ``achtzig`` and ``80``, but not
-    ``acht``. Only those of the source may be missing. In texts with fractions or times
-    of day in digits, numbers below :data:`MAX_IN_TIME` are not compared, because *half past six* is *halb
-    sieben*. If only one text has a
-    metric unit, none are, because *ten miles* is *sechzehn Kilometer*. Those of idioms are never compared.
+    If both languages have an entry in :data:`uwaga.languages.number_words.NUMBER_WORDS`, numbers in words are
+    compared, too: ``eighty`` equals ``achtzig`` and ``80``, but not ``acht``. Only those of the source may be
+    missing, and those of idioms are never compared. Between other languages, a number in digits up to
+    :data:`MAX_SPELLED_OUT` may be spelled out, and is compared only if the other text has a number in digits
+    without a counterpart: ``3`` may be ``三``, but not ``4``. The same holds for ``1`` between all languages,
+    because it may be an article.
+
+    A number without a counterpart may also be
+
+    - an ordinal, a month or a word such as *dozen* of the other text;
+    - in texts with a time of day, the same hour of the other half of the day;
+    - the last two digits of a year, as in ``'98`` and *the 50s*;
+    - below :data:`MAX_IN_TIME` in texts with fractions, because *half past six* is *halb sieben*; in digits
+      above :data:`MAX_SPELLED_OUT`, if only the other text has them, as *half an hour* for *30 minutes*;
+    - the sum of those listed after it, as in *two people, a man and a woman*;
+    - converted, if it stands before a metric unit and the other text has another unit, or the reverse.
 
     Args:
         source: the source.
         target: its translation.
         languages: the codes of their languages.
     """
-    texts = [_Text(text, language) for text, language in zip((source, target), languages, strict=True)]
-    missing_words = _missing_words(*texts)
-    return (*_missing_numbers(*texts), *missing_words), _missing_numbers(*reversed(texts))
+    first, second = _Text(source, languages[0]), _Text(target, languages[1])
+    missing, added = _Comparison(first, second), _Comparison(second, first)
+    missing.match(first.digits)
+    if has_number_words(second.language):
+        missing.match(first.words)
+    added.match(second.digits)
+    if not (missing.unmatched or added.unmatched):
+        return (), ()
+    # What follows is rare.
+    added.match(second.words)
+    missing.match_other_forms()
+    added.match_other_forms()
+    return missing.reported(added.unmatched), tuple(filter(_is_in_digits, added.reported(missing.unmatched)))
 
 
 def is_small_number(word: str) -> bool:
@@ -109,25 +152,32 @@ ZERO: Value = ("", 0)
 
 
 class _Number(NamedTuple):
-    """A number in a text.
+    """A number in a text, and its position.
 
     ``values`` are its possible values, ``parts`` the values of parts that may be separate numbers, and
     ``powers`` the powers of ten that the words after it may mean (empty without such words).
     """
 
     text: str
-    values: frozenset[Value]
-    parts: frozenset[Value]
-    powers: frozenset[int]
+    start: int
+    values: tuple[Value, ...]
+    parts: tuple[Value, ...] = ()
+    powers: frozenset[int] = frozenset()
 
-    def is_compared(self, others: Set[Value]) -> bool:
-        """Return False if the number may be spelled out in the other text, whose numbers are ``others``."""
-        if not is_small_number(self.text):
-            return True
-        return bool(self.powers) and _value(_ascii_digits(self.text)) in others
+    @property
+    def necessary_parts(self) -> tuple[Value, ...]:
+        """The parts that the other text must have; of a date not the day and the month."""
+        if len(self.parts) <= 2:
+            return self.parts
+        return tuple(part for part in self.parts if not _is_below(part, MAX_SPELLED_OUT + 1))
+
+    def is_below(self, bound: int) -> bool:
+        """Return True if the number, or each of its parts, is below a bound of two digits."""
+        return all(_is_below(value, bound) for value in self.parts or self.values)
 
 
 def _numbers(text: str) -> Iterator[_Number]:
+    """Yield the numbers in digits of a text."""
     for match in NUMBER.finditer(text):
         powers, position = [0], match.end()
         for _ in range(MAX_MAGNITUDES):
@@ -138,167 +188,324 @@ def _numbers(text: str) -> Iterator[_Number]:
             position = word.end()
         number, is_multiplied = match[0], position > match.end()
         half_day = None if is_multiplied else HALF_DAY.match(text, match.end())
-        clock_values = _clock_values(number, half_day[1]) if half_day else set[Value]()
+        clock_values = _clock_values(number, half_day[1]) if half_day else []
         if not clock_values and not is_multiplied and number.isascii() and number.isdigit():
-            yield _Number(number, frozenset([_value(number)]), frozenset(), frozenset())
+            yield _Number(number, match.start(), (_value(number),))
             continue
         readings = _readings(number, is_multiplied)
-        values = frozenset(
-            (digits, decimal_place + power) for digits, decimal_place in readings for power in powers
-        )
-        values |= clock_values
-        yield _Number(number, values, _parts(number), frozenset(powers if is_multiplied else ()))
+        values = [(digits, decimal_place + power) for digits, decimal_place in readings for power in powers]
+        values = list(dict.fromkeys((*values, *clock_values)))
+        multipliers = frozenset(powers if is_multiplied else ())
+        yield _Number(number, match.start(), tuple(values), _parts(number), multipliers)
 
 
 def _spelled_out_powers(text: str) -> set[int]:
     """Return the powers of ten that a text's words such as "million" may mean, except words after digits."""
     powers = set[int]()
     for match in MAGNITUDE.finditer(text):
-        character_before = text[max(match.start() - 1, 0) : match.start()]
-        is_whole = (
-            not match[0][0].isalpha() or match[0] > LAST_SPACED_CHARACTER or not character_before.isalpha()
-        )
+        before = text[max(match.start() - 1, 0) : match.start()]
+        is_whole = not match[0][0].isalpha() or match[0] > LAST_SPACED_CHARACTER or not before.isalpha()
         group = match.lastindex or 0
-        if is_whole and not character_before.isdigit() and 0 < group <= len(POWERS) - SYMBOL_COUNT:
+        if is_whole and not before.isdigit() and 0 < group <= len(POWERS) - SYMBOL_COUNT:
             powers.update(POWERS[group - 1])
     return powers
 
 
 class _Text:
-    """A text with its numbers in digits and in words.
-
-    ``values`` are the values of its numbers.
-    """
+    """A text with its numbers in digits and in words."""
 
     def __init__(self, text: str, language: str) -> None:
         self.text, self.language = text, language
         self.digits = list(_numbers(text))
 
     @cached_property
-    def words(self) -> list[NumberWords]:
+    def number_words(self) -> list[NumberWords]:
         return find_numbers(self.text, self.language)
 
-    @cached_property
-    def values(self) -> frozenset[Value]:
-        values = {value for number in self.digits for value in (*number.values, *number.parts)}
-        values |= {_value(str(_roman_value(numeral))) for numeral in ROMAN.findall(self.text)}
-        values |= {_value(str(value)) for number in self.words for value in (number.value, *number.parts)}
-        return frozenset(values)
+    @property
+    def words(self) -> list[_Number]:
+        """The numbers in words that have no other meaning."""
+        return [self._number(words) for words in self.number_words if words.is_certain]
+
+    @property
+    def counterparts(self) -> Iterator[_Number]:
+        """The numbers that numbers of the other text may equal."""
+        yield from self.digits
+        yield from map(self._number, self.number_words)
+        for numeral in ROMAN.findall(self.text):
+            yield _integer(_roman_value(numeral))
+
+    @property
+    def possible_counterparts(self) -> Iterator[_Number]:
+        """Other words and signs that may stand for numbers, such as *dozen*, *May* and *²*."""
+        words = Counter(possible_numbers(self.text, self.language))
+        words -= Counter(number.value for number in self.number_words)
+        signs = (unicodedata.digit(sign) for sign in SMALL_DIGIT.findall(self.text))
+        return map(_integer, (*words.elements(), *signs))
 
     @cached_property
-    def possible_values(self) -> frozenset[Value]:
-        """The values of numbers and of other words that may stand for numbers, such as *dozen*."""
-        return self.values | {_value(str(value)) for value in possible_numbers(self.text, self.language)}
+    def has_fraction(self) -> bool:
+        return has_fraction(self.text, self.language)
+
+    @cached_property
+    def has_time(self) -> bool:
+        """True if there is a time of day in digits."""
+        return TIME.search(self.text) is not None
+
+    @cached_property
+    def has_units(self) -> tuple[bool, ...]:
+        """True if there is a metric unit, and True if there is another one."""
+        return tuple(units.search(self.text) is not None for units in UNITS)
+
+    def _number(self, words: NumberWords) -> _Number:
+        parts = tuple(map(_integer_value, words.parts))
+        return _Number(self.text[slice(*words.span)], words.span[0], (_integer_value(words.value),), parts)
 
 
-def _missing_numbers(text: _Text, other: _Text) -> tuple[str, ...]:
-    """Return the numbers in digits of a text that the other text lacks."""
-    if not text.digits:
-        return ()
-    unmultiplied = other.values | {_value(_ascii_digits(number.text)) for number in other.digits}
-    missing_numbers = [
-        number
-        for number in text.digits
-        if number.is_compared(unmultiplied)
-        and not number.values & other.values
-        and not (number.parts and number.parts <= other.values)
-    ]
-    if any(number.powers for number in missing_numbers):  # rare: the other text is searched again
-        spelled_out_powers = _spelled_out_powers(other.text)
-        missing_numbers = [
-            number for number in missing_numbers if number.powers.isdisjoint(spelled_out_powers)
-        ]
-    return tuple(dict.fromkeys(number.text for number in missing_numbers))
+class _Comparison:
+    """The comparison of a text's numbers with those of another text, each of which has one counterpart.
 
-
-def _missing_words(text: _Text, other: _Text) -> tuple[str, ...]:
-    """Return the numbers in words of a text that the other text lacks."""
-    if not has_number_words(other.language):
-        return ()
-    missing_numbers = [
-        number for number in text.words if number.is_certain and not _has(other.values, number)
-    ]
-    if not missing_numbers:
-        return ()
-    # What follows is rare.
-    if bool(METRIC.search(text.text)) != bool(METRIC.search(other.text)):
-        return ()
-    texts = (text, other)
-    is_time = any(CLOCK.search(text.text) for text in texts)
-    has_fractions = any(TIME.search(text.text) or has_fraction(text.text, text.language) for text in texts)
-    copied = {other.text[slice(*number.span)] for number in find_numbers(other.text, text.language)}
-    words = [
-        text.text[slice(*number.span)]
-        for number in missing_numbers
-        if not _has(other.possible_values, number, is_time)
-        and not (has_fractions and max(number.parts or (number.value,)) < MAX_IN_TIME)
-    ]
-    return tuple(word for word in dict.fromkeys(words) if word not in copied)
-
-
-def _has(values: Set[Value], number: NumberWords, is_time: bool = False) -> bool:
-    """Return True if ``values`` contains the value of a number, or the values of all its parts.
-
-    Args:
-        values: the values of the other text.
-        number: the number.
-        is_time: whether the number may be an hour, which one text gives on a clock of 12 hours and the other
-            on a clock of 24 hours.
+    ``unmatched`` are the numbers without a counterpart.
     """
-    return any(
-        all(
-            _value(str(part)) in values
-            or (is_time and part <= 24 and {_value(str(part + 12)), _value(str(part - 12))} & values)
-            for part in parts
+
+    def __init__(self, text: _Text, other: _Text) -> None:
+        self._text, self._other = text, other
+        self.unmatched = list[_Number]()
+
+    @cached_property
+    def _counterparts(self) -> _Counterparts:
+        return _Counterparts(self._other.counterparts)
+
+    def match(self, numbers: Iterable[_Number]) -> None:
+        """Match numbers of the text with numbers of the other text."""
+        # First the numbers with one value: the others have more counterparts.
+        others = [
+            number
+            for number in sorted(numbers, key=lambda number: len(number.values))
+            if not self._counterparts.take_whole(number)
+        ]
+        self.unmatched += [number for number in others if not self._counterparts.take_parts(number)]
+
+    def match_other_forms(self) -> None:
+        """Match the remaining numbers with other forms of numbers; see :func:`differing_numbers`."""
+        if not self.unmatched:
+            return
+        text, other = self._text, self._other
+        self._counterparts.add(other.possible_counterparts)
+        copied = {other.text[slice(*number.span)] for number in find_numbers(other.text, text.language)}
+        is_clock = any(CLOCK.search(either.text) for either in (text, other))
+        numbers, self.unmatched = self.unmatched, []
+        self.match(numbers)
+        self.unmatched = [
+            number
+            for number in self.unmatched
+            if number.text not in copied
+            and not self._may_be_fraction(number)
+            and not self._may_be_converted(number)
+            and not any(map(self._counterparts.take, _other_forms(number, is_clock)))
+        ]
+
+    def _may_be_converted(self, number: _Number) -> bool:
+        """Return True if a number has a metric unit and the other text another unit, or the reverse."""
+        end = number.start + len(number.text)
+        return any(
+            has_unit and measure.match(self._text.text, end)
+            for measure, has_unit in zip(MEASURES, reversed(self._other.has_units), strict=True)
         )
-        for parts in ((number.value,), number.parts)
-        if parts
-    )
+
+    def _may_be_fraction(self, number: _Number) -> bool:
+        """Return True if a number may be expressed by a fraction, as in times of day."""
+        text, other = self._text, self._other
+        if not number.is_below(MAX_IN_TIME):
+            return False
+        if _is_in_digits(number.text):
+            return other.has_fraction and (not text.has_fraction or number.is_below(MAX_SPELLED_OUT + 1))
+        return any(either.has_fraction or either.has_time for either in (text, other))
+
+    def reported(self, others: Sequence[_Number]) -> tuple[str, ...]:
+        """Return the numbers without a counterpart that are reported.
+
+        Args:
+            others: the numbers of the other text without a counterpart.
+        """
+        numbers = sorted(self.unmatched, key=attrgetter("start"))
+        if not any(_is_in_digits(number.text) for number in others):
+            numbers = [number for number in numbers if not self._is_optional(number)]
+        if not others:
+            numbers = [number for number in numbers if not self._is_sum(number)]
+        if not has_number_words(self._other.language) and any(number.powers for number in numbers):
+            powers = _spelled_out_powers(self._other.text)
+            numbers = [number for number in numbers if number.powers.isdisjoint(powers)]
+        return tuple(dict.fromkeys(number.text for number in numbers))
+
+    def _is_optional(self, number: _Number) -> bool:
+        """Return True if the other text may express a number without a number, as *a* or *H₂O*."""
+        text, start = self._text.text, number.start
+        return is_small_number(number.text) and (
+            not has_number_words(self._other.language)
+            or int(number.text) == 1
+            or text[max(start - 1, 0) : start] in LETTERS
+        )
+
+    def _is_sum(self, number: _Number) -> bool:
+        """Return True if a number is the sum of those listed after it, and the other text has no list."""
+        [(digits, power), *_] = number.values
+        if len(digits) != 1 or power:
+            return False
+        text, other, value = self._text, self._other, int(digits)
+        end = number.start + len(number.text)
+        return has_list(text.text[end : end + MAX_LIST], value, text.language) and not has_list(
+            other.text, value, other.language
+        )
 
 
-def _readings(number: str, is_multiplied: bool) -> set[Value]:
+class _Counterparts:
+    """The numbers of a text, each of which may be the counterpart of one number of another text.
+
+    The parts of a number may be counterparts unless the whole number is one.
+    """
+
+    def __init__(self, numbers: Iterable[_Number]) -> None:
+        self._wholes, self._parts = dict[Value, list[int]](), dict[Value, list[int]]()
+        self._is_taken = list[bool]()
+        self.add(numbers)
+
+    def add(self, numbers: Iterable[_Number]) -> None:
+        """Add numbers."""
+        for index, number in enumerate(numbers, len(self._is_taken)):
+            self._is_taken.append(False)
+            for value in number.values:
+                self._wholes.setdefault(value, []).append(index)
+            for part in number.parts:
+                self._parts.setdefault(part, []).append(index)
+
+    def take(self, number: _Number) -> bool:
+        """Take a whole number or parts; return False if there are none."""
+        return self.take_whole(number) or self.take_parts(number)
+
+    def take_whole(self, number: _Number) -> bool:
+        """Take a number with one of a number's possible values."""
+        return any(self._take(value, self._wholes) is not None for value in number.values)
+
+    def take_parts(self, number: _Number) -> bool:
+        """Take a part with one of a number's values, or a number or part for each part of the number."""
+        if any(self._take(value, self._parts) is not None for value in number.values):
+            return True
+        matches = list[tuple[list[int], int]]()
+        for part in number.necessary_parts:
+            for numbers in (self._wholes, self._parts):
+                index = self._take(part, numbers)
+                if index is not None:
+                    matches.append((numbers[part], index))
+                    break
+            else:
+                for indices, index in matches:
+                    self._is_taken[index] = False
+                    indices.append(index)
+                return False
+        return bool(matches)
+
+    def _take(self, value: Value, numbers: dict[Value, list[int]]) -> int | None:
+        """Take a whole number or a part of a value, and return its index; None if there is none."""
+        indices = numbers.get(value, [])
+        while indices:
+            index = indices.pop()
+            if not self._is_taken[index]:
+                self._is_taken[index] = numbers is self._wholes
+                return index
+        return None
+
+
+def _other_forms(number: _Number, is_clock: bool) -> Iterator[_Number]:
+    """Yield other forms of a number: of a year, and of a time of day if ``is_clock``."""
+    if len(number.text) == 4 and number.text.isdecimal() and int(number.text) in YEARS:
+        yield _integer(int(number.text) % 100)
+        if int(number.text) % 100 == 0:  # a century
+            yield _integer(int(number.text) // 100 + 1)
+    elif len(number.text) == 2 and number.text.isdecimal():
+        for century in range(YEARS.start, YEARS.stop, 100):
+            yield _integer(century + int(number.text))
+        yield _integer(100 * (int(number.text) - 1))  # the years of a century
+    if is_clock:
+        groups = list(map(_ascii_digits, DIGITS.findall(number.text)))
+        groups = groups or [digits + "0" * power for digits, power in number.parts or number.values]
+        hour, *minutes = groups
+        if len(hour) <= 2 and len(minutes) <= 1:
+            for other_hour in (int(hour) - 12, int(hour) + 12):
+                if 0 <= other_hour <= 24:
+                    yield _time(str(other_hour), *minutes)
+            if minutes and len(minutes[0]) == 2 and 30 < int(minutes[0]) < 60:  # five to twelve
+                yield _time(str(int(hour) % 12 + 1), str(60 - int(minutes[0])))
+
+
+def _time(hour: str, *minutes: str) -> _Number:
+    """Return a time of day that is in no text, an hour or hour and minutes."""
+    value = _value("".join((hour, *minutes)), sum(map(len, minutes)))
+    return _Number("", 0, (value,), (_value(hour), *map(_value, minutes)) if minutes else ())
+
+
+def _readings(number: str, is_multiplied: bool) -> list[Value]:
     """Return the possible values of a number: as an integer, or with decimals after its last separator."""
     digits, separators = _ascii_digits(number), SEPARATOR.findall(number)
-    whole_value = _value(digits)
+    whole = _value(digits)
     if not separators:
-        return {whole_value}
+        return [whole]
     decimal = _value(digits, len(DIGITS.findall(number)[-1]))
     if len(separators) > 1:
-        return {whole_value} if separators[-1] in separators[:-1] else {decimal}
+        return [whole] if separators[-1] in separators[:-1] else [decimal]
     if THOUSANDS.fullmatch(number) is None or digits.startswith("0"):
-        return {decimal}
-    return {whole_value, decimal} if is_multiplied else {whole_value}
+        return [decimal]
+    return [whole, decimal] if is_multiplied else [whole]
 
 
-def _clock_values(number: str, half_day: str) -> set[Value]:
-    """Return the value on a 24-hour clock of a time with ``am`` or ``pm``; an empty set for other numbers."""
+def _clock_values(number: str, half_day: str) -> list[Value]:
+    """Return the value on a 24-hour clock of a time with ``am`` or ``pm``; nothing for other numbers."""
     hour, *minutes = map(_ascii_digits, DIGITS.findall(number))
     if len(minutes) > 1 or len(hour) > 2 or not 1 <= int(hour) <= 12:
-        return set()
+        return []
     hour_of_day = int(hour) % 12 + (12 if half_day in "pP" else 0)
-    return {_value("".join((str(hour_of_day), *minutes)), sum(map(len, minutes)))}
+    return [_value("".join((str(hour_of_day), *minutes)), sum(map(len, minutes)))]
 
 
-def _parts(number: str) -> frozenset[Value]:
+def _parts(number: str) -> tuple[Value, ...]:
     """Return the values of the parts of a time, a date or several numbers separated by spaces."""
     parts = DIGITS.findall(number)
-    values = [_value(_ascii_digits(part)) for part in parts]
+    values = tuple(_value(_ascii_digits(part)) for part in parts)
     if len(parts) == 1:
-        return frozenset()
+        return ()
     if THOUSANDS.fullmatch(number):
         are_separate_numbers = set(SEPARATOR.findall(number)) == {" "} and ZERO not in values[1:]
-        return frozenset(values) if are_separate_numbers else frozenset()
-    if len(parts) == 2:
-        return frozenset(values)
-    return frozenset(value for part, value in zip(parts, values, strict=True) if not is_small_number(part))
+        return values if are_separate_numbers else ()
+    return values
 
 
 def _value(digits: str, decimals: int = 0) -> Value:
     """Return the value of a string of digits of which the last ``decimals`` follow the decimal point."""
-    significant_digits = digits.rstrip("0")
-    return significant_digits.lstrip("0"), len(digits) - len(
-        significant_digits
-    ) - decimals if significant_digits else 0
+    significant = digits.rstrip("0")
+    return significant.lstrip("0"), len(digits) - len(significant) - decimals if significant else 0
+
+
+def _integer_value(value: int) -> Value:
+    """Return the value of a whole number."""
+    return _value(str(value))
+
+
+def _integer(value: int) -> _Number:
+    """Return a whole number that is in no text."""
+    return _Number("", 0, (_integer_value(value),))
+
+
+def _is_below(value: Value, bound: int) -> bool:
+    """Return True if a value is below a bound of two digits."""
+    digits, power = value
+    if len(digits) + power > 2:
+        return False
+    return int(digits[: len(digits) + min(power, 0)] + "0" * power or "0") < bound
+
+
+def _is_in_digits(number: str) -> bool:
+    """Return True if a number is not in words."""
+    return number[:1].isdecimal()
 
 
 def _ascii_digits(number: str) -> str:
@@ -309,6 +516,6 @@ def _ascii_digits(number: str) -> str:
 def _roman_value(numeral: str) -> int:
     values = [ROMAN_VALUES[letter] for letter in numeral]
     return sum(
-        -value if value < next_value else value
-        for value, next_value in zip(values, [*values[1:], 0], strict=True)
+        -value if value < following else value
+        for value, following in zip(values, [*values[1:], 0], strict=True)
     )

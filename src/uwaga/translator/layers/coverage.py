@@ -10,6 +10,7 @@ improbable need less evidence, and words without any link need none. The thresho
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from uwaga.translator.plan import Stage
 from uwaga.translator.score import score_in_batches
 from uwaga.translator.text import Passage, Sentence, TokenPair
 
+WORD = re.compile(r"\w+")
 MIN_LETTERS = 3
 """Minimum number of letters of an examined word; articles and particles often have no counterpart."""
 MIN_CERTAIN_GAIN = 1.0
@@ -72,6 +74,8 @@ class _Word(NamedTuple):
 def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
     """Set the ``coverage`` of translated passages, and add its warnings.
 
+    A missing number is reported as a number only, not as an omitted word, too.
+
     Args:
         stage: the model and the options; with ``coverage="unaligned"``, words with ``is_aligned`` are not
             examined.
@@ -89,8 +93,9 @@ def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
     for passage in passages:
         result = passage.result
         missing_numbers, added_numbers = differing_numbers(result.source, result.text, stage.model.languages)
-        omitted_words = tuple(word.text for word in omitted[passage])
-        spans = tuple(word.span for word in omitted[passage])
+        in_numbers = {word for number in missing_numbers for word in WORD.findall(number)}
+        words = [word for word in omitted[passage] if word.text not in in_numbers]
+        omitted_words, spans = tuple(word.text for word in words), tuple(word.span for word in words)
         coverage = Coverage(omitted_words, missing_numbers, added_numbers, spans)
         warnings = (*result.warnings, *coverage.warnings)
         passage.translation = replace(result, coverage=coverage, warnings=warnings)
