@@ -102,7 +102,7 @@ class MaskedEncoder(nn.Module):
         x = self.dropout(self.embedding_norm(x))  # (texts, length, width)
         visible_keys = None if mask is None or bool(mask.all()) else mask[:, None, None, :]
         for block in self.encoder:
-            x = block(x, visible_keys, recorded=recorded_weights)
+            x = block(x, visible_keys, recorded_weights=recorded_weights)
         return x
 
     @torch.inference_mode()
