@@ -12,7 +12,7 @@ import { repeatsMark, type Span } from "./words";
 const MAX_CHOICES = 8;
 /** Pixels between the menu and what is above or below it. */
 const GAP = 4;
-/** The least height in pixels that the menu needs between a word and the buttons below the text. */
+/** The least height of the menu in pixels; what does not fit is scrolled to. */
 const MIN_HEIGHT = 280;
 
 export interface WordMenuListener {
@@ -206,17 +206,21 @@ export class WordMenu {
     event.preventDefault();
   }
 
-  /** Move the menu below a word, within the pane and without covering its buttons, and scroll to it. */
+  /**
+   * Move the menu below a word or, if it would cover the buttons of the pane, below these, and scroll to it. It ends above the end of
+   * the page, which would move under the pointer that closes a longer menu.
+   */
   private moveTo(word: HTMLElement): void {
     const box = word.getBoundingClientRect();
     const pane = this.element.parentElement!;
     const tools = pane.querySelector(".tools")!.getBoundingClientRect();
-    const space = tools.top - box.bottom - 2 * GAP;
-    const isAbove = space >= MIN_HEIGHT;
+    const isAbove = tools.top - box.bottom - 2 * GAP >= MIN_HEIGHT;
+    const top = (isAbove ? box : tools).bottom + GAP;
+    const bottom = isAbove ? tools.top : Math.max(innerHeight, document.body.getBoundingClientRect().bottom);
     const maxLeft = pane.getBoundingClientRect().right - this.element.offsetWidth;
     this.element.style.left = `${Math.max(8, Math.min(box.left, maxLeft)) + scrollX}px`;
-    this.element.style.top = `${(isAbove ? box : tools).bottom + GAP + scrollY}px`;
-    this.element.style.maxBlockSize = isAbove ? `min(34rem, 90dvh, ${space}px)` : "";
+    this.element.style.top = `${top + scrollY}px`;
+    this.element.style.setProperty("--room", `${Math.max(MIN_HEIGHT, bottom - top - GAP)}px`);
     this.element.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 }

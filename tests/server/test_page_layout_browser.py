@@ -318,6 +318,9 @@ def test_menu_of_a_word_covers_no_button_and_its_word_stays_marked(page, width, 
     translate_text(page, "\n".join(["I want to buy a small red car tomorrow."] * lines))
     words, menu = page.locator(".word"), page.locator(".menu")
     colour = "element => getComputedStyle(element).backgroundColor"
+    page_height = "document.documentElement.scrollHeight"
+    page.locator(".others .choice").first.wait_for()
+    height = page.evaluate(page_height)
     for word in (words.first, words.nth(words.count() // 2), words.last):
         usual = word.evaluate(colour)
         word.hover()
@@ -328,7 +331,7 @@ def test_menu_of_a_word_covers_no_button_and_its_word_stays_marked(page, width, 
         page.mouse.move(3, 3)
         assert word.evaluate(colour) == marked
         assert page.evaluate(FIND_COVERED) == []
-        assert menu.bounding_box()["height"] >= 280
+        assert menu.bounding_box()["height"] >= 280 and page.evaluate(page_height) == height
         expect(menu.locator("h2")).to_be_in_viewport(ratio=1)
         page.get_by_role("button", name="Close").click()
         page.locator("#source").focus()
