@@ -113,7 +113,7 @@ READ_TREE = """() => [...document.querySelectorAll('.lab-tree g')].map((node) =>
 def test_search_tree_has_the_probabilities_of_the_words_and_space_around_its_texts(page):
     translate_text(page, "He photographs Wassermelonen and mountains of Massachusetts, mmmmmm!")
     titles = page.locator(".word").evaluate_all("words => words.map(({title}) => title)")
-    shown = [int(percent) for title in titles for percent in re.findall(r"pieces:? (\d+)%", title)]
+    shown = [int(percent) for title in titles for percent in re.findall(r"[Mm]ean probability (\d+)%", title)]
     open_lab(page).get_by_role("tab", name="Choose words").click()
     page.locator(".lab-tree g").first.wait_for()
     nodes = page.evaluate(READ_TREE)

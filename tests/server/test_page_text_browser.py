@@ -357,7 +357,7 @@ def test_uncertain_words_are_marked(page, translator):
     for unsure_word in unsure:
         assert any(part in unsure_word.text for part in marked_words.all_inner_texts())
     first = marked_words.first
-    reason = f"mean probability of its pieces {round(100 * unsure[0].mean)}%"
+    reason = f"mean probability {round(100 * unsure[0].mean)}%"
     expect(first).to_have_attribute("title", re.compile(reason))
     first.focus()
     expect(page.locator(".word-hint")).to_contain_text(reason)
