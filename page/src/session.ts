@@ -1,14 +1,14 @@
 /** The translation of a text that changes: first quickly by a stream, then with the best quality. */
 
 import type { Api, RequestSettings, ServerTranslation } from "./api";
+import { type Choice, type ChoicePart, type ChosenPart, chosenParts, nbestOf, untokenised } from "./choices";
 import { type MissingTerm, missingTerms } from "./doubts";
 import type { Pair } from "./glossary_file";
 import { AUTO } from "./languages";
 import { batchesOf, isBlank, linesOf, missingLines, LruCache, matchStreamedLines } from "./lines";
 import { type MemoryUse, supportsPair } from "./memories";
 import { isAborted, type Problem, RequestError } from "./problem";
-import { type Sentence, sentencesOf, spliceSentence, usesOf, withSentences, wordPieces } from "./sentences";
-import { commonEnd, commonLength, lengthensWord, repeatsMark, type Span } from "./words";
+import { sentencesOf, spliceSentence, usesOf, withSentences } from "./sentences";
 
 export interface Line {
   source: string;
@@ -22,31 +22,6 @@ export interface Line {
   choiceParts?: ChoicePart[];
   /** The terms of the glossary that sentences lack because the reader has chosen or remembered their translations. */
   missingTerms?: MissingTerm[];
-}
-
-/** A part of the translation of a sentence that the reader has chosen or typed; the rest of it is the model's. */
-interface ChosenPart {
-  span: Span;
-  isTyped: boolean;
-}
-
-/** A part of the translation of a line that the reader has chosen. */
-export interface ChoicePart extends ChosenPart {
-  isConfirmed: boolean;
-}
-
-/** What the reader has chosen for a sentence; it is kept while the text around it and the settings change. */
-interface Choice {
-  /** The start of the translation, or all of it. */
-  prefix: string;
-  isComplete: boolean;
-  /** The parts of it that the reader has chosen, in the order of the text. */
-  parts: readonly ChosenPart[];
-  /** Translations to choose from instead; undefined for those of the sentence. */
-  nbest?: ServerTranslation[] | undefined;
-  translation: ServerTranslation;
-  /** The settings with which the model continued the prefix; undefined if the translation does not depend on them. */
-  settings?: string;
 }
 
 export interface Listener {
@@ -85,16 +60,6 @@ function isGrown(displayed: Line | undefined, source: string): boolean {
   if (!displayed?.text.trim() || (displayed.stage === "old" && !displayed.grows)) return false;
   return source.startsWith(displayed.source) || displayed.source.startsWith(source);
 }
-
-/** Return the translations of a sentence that begin with a prefix and neither lengthen its last word nor repeat a mark; all if each does. */
-function nbestOf(source: string, translation: ServerTranslation, prefix = ""): ServerTranslation[] {
-  const all = [translation, ...(translation.alternatives ?? [])];
-  const regular = all.filter(({ text }) => !lengthensWord(prefix, text) && !repeatsMark(source, text));
-  return regular.length ? regular : all; // rather than no translation of the rest
-}
-
-/** Return a translation of which only the text is known; each word is a piece. */
-const untokenised = (text: string): ServerTranslation => ({ text, tokens: wordPieces(text) });
 
 /** Return whether a translation that was made with pairs of a memory, or a part of it, is not the model's. */
 const isRemembered = (uses: readonly MemoryUse[]): boolean => uses.some(({ used }) => used !== "retrieved");
@@ -162,26 +127,11 @@ export class Session {
   async force(line: Line, index: number, prefix: string, isTyped: boolean, isComplete = false): Promise<boolean> {
     const sentence = line.translation && sentencesOf(line.source, line.translation)[index];
     if (!sentence) return false;
-    const nbest = isTyped ? undefined : this.choices.get(this.choiceKey(sentence.source))?.nbest;
-    const parts = this.chosenParts(sentence, prefix, isTyped, isComplete && !isTyped);
+    const known = this.choices.get(this.choiceKey(sentence.source));
+    const nbest = isTyped ? undefined : known?.nbest;
+    const parts = chosenParts(sentence.target, known?.parts ?? [], prefix, isTyped, isComplete && !isTyped);
     const choice: Choice = { prefix, isComplete, parts, nbest, translation: untokenised(prefix) };
     return this.runOnce((signal) => this.continueFrom(sentence.source, choice, signal));
-  }
-
-  /**
-   * Return the parts of a new text for a sentence that the reader has chosen: those of the present text as far as the two agree,
-   * and what differs from it, up to the end of the new text or, if that is another translation, to where they agree again.
-   */
-  private chosenParts({ source, target }: Sentence, text: string, isTyped: boolean, isAnother: boolean): ChosenPart[] {
-    const start = commonLength(target, text);
-    const parts = (this.choices.get(this.choiceKey(source))?.parts ?? [])
-      .filter(({ span }) => span[0] < start)
-      .map(({ span, ...part }) => ({ ...part, span: [span[0], Math.min(span[1], start)] as Span }));
-    const isKnown = start === text.length && parts.at(-1)?.span[1] === start; // chosen again
-    if (isKnown || (isAnother && text === target)) return parts;
-    const end = isAnother ? text.length - commonEnd(target.slice(start), text.slice(start)) : text.length;
-    const span: Span = start < end ? [start, end] : [Math.max(0, start - 1), Math.min(start + 1, text.length)]; // next to what is left out
-    return [...parts, { span, isTyped }];
   }
 
   /** Return the n-best translations of a sentence of a line; none if the server must be asked for them and may not be. */
@@ -197,13 +147,13 @@ export class Session {
 
   /** Use another of the n-best translations of a sentence of a line; what it leaves out or adds is then requested. */
   async choose(line: Line, index: number, translation: ServerTranslation): Promise<void> {
-    const sentence = sentencesOf(line.source, line.translation!)[index]!;
-    const key = this.choiceKey(sentence.source);
-    const parts = this.chosenParts(sentence, translation.text, false, true);
-    const choice: Choice = { prefix: translation.text, isComplete: true, parts, translation, settings: "", nbest: this.choices.get(key)?.nbest };
-    this.choices.set(key, choice);
+    const { source, target } = sentencesOf(line.source, line.translation!)[index]!;
+    const known = this.choices.get(this.choiceKey(source));
+    const parts = chosenParts(target, known?.parts ?? [], translation.text, false, true);
+    const choice: Choice = { prefix: translation.text, isComplete: true, parts, translation, settings: "", nbest: known?.nbest };
+    this.choices.set(this.choiceKey(source), choice);
     this.fillFromCache();
-    await this.runOnce((signal) => this.continueFrom(sentence.source, choice, signal));
+    await this.runOnce((signal) => this.continueFrom(source, choice, signal));
   }
 
   /** Return the sentences whose translations the reader has chosen, with these. */

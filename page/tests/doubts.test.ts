@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { ServerTranslation } from "../src/api";
+import type { ChoicePart } from "../src/choices";
 import { decisionsOf, doubtsOf, missingTerms, notesOf, warningsOutside } from "../src/doubts";
 import type { Pair } from "../src/glossary_file";
-import type { ChoicePart } from "../src/session";
 import type { Span } from "../src/words";
 
 const SOURCE = "Reddish red cars don't cost 1,000 or 24.";

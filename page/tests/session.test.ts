@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { Api, RequestSettings, ServerTranslation } from "../src/api";
+import type { ChoicePart } from "../src/choices";
 import { overlaps } from "../src/doubts";
 import type { Pair } from "../src/glossary_file";
 import type { Memory } from "../src/memories";
 import { RequestError, unreachable } from "../src/problem";
 import { usesOf } from "../src/sentences";
-import { type ChoicePart, type Line, Session } from "../src/session";
+import { type Line, Session } from "../src/session";
 import { splitWords } from "../src/words";
 
 const SETTINGS: RequestSettings = { source: "en", target: "de", beam: 5, glossary: [["a", "b"]], memory: null }; // a glossary prevents streaming
