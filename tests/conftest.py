@@ -21,16 +21,27 @@ os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
 
 LONG_FILES = (
-    "test_c_library",
     "test_engine_sanitised",
-    "test_native_kernels",
-    "_browser",
+    "test_scale_out",
     "test_site",
+    "test_server_openapi",
+    "_browser",
+    "test_c_library",
+    "test_server_operation",
+    "test_page.py",
     "training/",
+    "test_native_kernels",
+    "test_v1_stored",
     "corpora/",
     "translator/",
 )
-"""Parts of the names of files that compile, wait for a browser, train, start processes or search for long."""
+"""Parts of the names of the slowest files, the slowest first."""
+
+
+def _length_rank(item):
+    """Return the position of an item's file in ``LONG_FILES``, or their number for a short file."""
+    parts = (rank for rank, part in enumerate(LONG_FILES) if part in item.nodeid)
+    return next(parts, len(LONG_FILES))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -46,7 +57,7 @@ def pytest_collection_modifyitems(items):
             if cases[function] % sampled.args[0]:
                 item.add_marker("release")
             cases[function] += 1
-    items.sort(key=lambda item: not any(part in item.nodeid for part in LONG_FILES))
+    items.sort(key=_length_rank)
 
 
 gc.disable()
