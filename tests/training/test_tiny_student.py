@@ -19,8 +19,9 @@ RECIPE = load_settings(Path(__file__).resolve().parents[2] / "recipes" / "tiny-s
 
 
 def recipe_settings(folder: Path, run: str, steps: int) -> Settings:
-    """Return the settings of the recipe for a small corpus and fewer steps."""
+    """Return the settings of the recipe for a small corpus, fewer steps and a smaller model."""
     values = RECIPE.model_dump(mode="json")
+    values["model"] |= {"encoder_layers": 2, "width": 64, "feed_forward": 128}
     small = toy_values(folder)
     amounts = {
         **{"steps": steps, "batch_tokens": 100, "threads": 2, "device": "cpu"},
