@@ -193,6 +193,7 @@ def test_each_change_of_a_small_number_is_reported(text, languages):
         ("es", "twenty-two men and two women, at 7 pm", "veintidós hombres y dos mujeres, a las 19"),
         ("es", "the twenty-second of May, 3 dogs", "el veintidós de mayo, tres perros"),
         ("es", "It's 9:45; a pair of 50s", "Son las diez menos cuarto; un par de 50"),
+        ("es", "in the 1920s", "en los años veinte"),
         ("fr", "90 men and 3 bilingual women", "quatre-vingt-dix hommes et trois femmes bilingues"),
         ("pl", "On May 3, two dozen men came.", "3 maja przyszły dwa tuziny mężczyzn."),
         ("pl", "a five-star hotel, 1.5 hours", "pięciogwiazdkowy hotel, półtorej godziny"),

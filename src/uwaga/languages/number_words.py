@@ -52,7 +52,7 @@ NUMBER_WORDS = {
         0 |zero nil. naught no.
         1 one
         2 two|biped bidim bilat biling
-        2 |both couple double either fortnight neither opposite other pair second. twice twin
+        2 |both couple double either fortnight neither opposite pair second. twice twin
         3 three|third thrice triang tricy tridim tripl trio
         4 four|quad quart
         5 five|fifth quint
@@ -87,7 +87,7 @@ NUMBER_WORDS = {
     "fr": """
         0 |zéro nul
         1 un une
-        2 deux|autre bidim bilat biling bipèd couple double paire second
+        2 deux|bidim bilat biling bipèd couple double paire second
         3 trois|tiers triang tricy tridim tripl trio
         4 quatre|quad quat quart
         5 cinq
@@ -268,7 +268,8 @@ FRACTIONS = {
 }
 """Words for fractions, also in times of day: *half past six* is *halb sieben*."""
 IDIOMS = {
-    "de": r"acht|\w+ augen|alle[nr]? vieren?|eine[rn]? (?:zwei|drei|vier|fünf|sechs)|einen? meter \w+|"
+    "de": r"acht|\w+ augen|alle zwei (?:jahre|monate|stunden|tage|wochen)|alle[nr]? vieren?|"
+    r"eine[rn]? (?:zwei|drei|vier|fünf|sechs)|einen? meter \w+|"
     r"wolke sieben|zwei linke|zwei wochen|drei zählen|(?:vierzehn|acht) tagen?|dreizehn(?= *!)",
     "en": r"\w+[ -](?:speed|way|wheel)\w*|cloud nine|hang\w* ten|high[ -]fives?|in two(?! ?\w)|no two|or two|"
     r"saves nine|six feet under|six[ -]packs?|two and two|two[ -]by[ -]fours?|two cents|two[ -]tone\w*|"

@@ -118,7 +118,8 @@ def differing_numbers(
     - below :data:`MAX_IN_TIME` in texts with fractions, because *half past six* is *halb sieben*; in digits
       above :data:`MAX_SPELLED_OUT`, if only the other text has them, as *half an hour* for *30 minutes*;
     - the sum of those listed after it, as in *two people, a man and a woman*;
-    - converted, if it stands before a metric unit and the other text has another unit, or the reverse.
+    - converted, if it stands before a metric unit and the other text has another unit, or the reverse, unless
+      both texts have both.
 
     Args:
         source: the source.
@@ -307,6 +308,8 @@ class _Comparison:
 
     def _may_be_converted(self, number: _Number) -> bool:
         """Return True if a number has a metric unit and the other text another unit, or the reverse."""
+        if self._text.has_units == self._other.has_units:
+            return False
         end = number.start + len(number.text)
         return any(
             has_unit and measure.match(self._text.text, end)
@@ -418,14 +421,16 @@ class _Counterparts:
 
 def _other_forms(number: _Number, is_clock: bool) -> Iterator[_Number]:
     """Yield other forms of a number: of a year, and of a time of day if ``is_clock``."""
-    if len(number.text) == 4 and number.text.isdecimal() and int(number.text) in YEARS:
-        yield _integer(int(number.text) % 100)
-        if int(number.text) % 100 == 0:  # a century
-            yield _integer(int(number.text) // 100 + 1)
-    elif len(number.text) == 2 and number.text.isdecimal():
+    [(digits, power), *_] = number.values
+    value = int(digits + "0" * power) if power >= 0 and 2 <= len(digits) + power <= 4 else 0
+    if value in YEARS:
+        yield _integer(value % 100)
+        if value % 100 == 0:
+            yield _integer(value // 100 + 1)  # the century
+    elif 10 <= value < 100:
         for century in range(YEARS.start, YEARS.stop, 100):
-            yield _integer(century + int(number.text))
-        yield _integer(100 * (int(number.text) - 1))  # the years of a century
+            yield _integer(century + value)
+        yield _integer(100 * (value - 1))  # the years of the century
     if is_clock:
         groups = list(map(_ascii_digits, DIGITS.findall(number.text)))
         groups = groups or [digits + "0" * power for digits, power in number.parts or number.values]
