@@ -117,9 +117,7 @@ def open_rates(threads: int) -> Iterator[_core.Rates]:
 
 
 def memory_size() -> int:
-    """Return the number of bytes to read to measure memory: at least twice the largest cache, if its size is
-    known.
-    """
+    """Return the number of bytes to read to measure memory speed, at least twice the largest known cache."""
     largest = max((_cache_bytes(path) for path in CACHES.glob("index*/size")), default=0)
     max_bytes = float(MAX_READ_BYTES)
     with suppress(OSError, ValueError, AttributeError):  # Windows has no sysconf

@@ -21,7 +21,7 @@ _RENAME_EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 _AT_FDCWD = -100  # AT_FDCWD
 
 MAX_STEM_LENGTH = 40
-"""Maximum number of characters that the name of a temporary file takes from the name of its file."""
+"""Maximum number of characters of a file's name that are included in the name of its temporary file."""
 
 
 @contextlib.contextmanager

@@ -336,7 +336,7 @@ def _span(words: WordAlignment, links_by_word: Sequence[Mapping[int, float]]) ->
         return end - start
 
     def extend(word: int, step: int) -> int:
-        """Return the index of the outermost word of the translation, to the left or right of ``word``."""
+        """Return the last word that also translates the term, going from ``word`` to the left or right."""
         while True:
             next_but_one = word + 2 * step
             if (
