@@ -136,7 +136,9 @@ class ProphetNet(Seq2Seq):
         x = self.embedding(source) + self.source_positions(0, source.shape[1])
         x = self.dropout(self.source_norm(x))
         for block in self.encoder:
-            x = block(x, mask_or_none(mask), recorded_weights=None if recording is None else recording.encoder)
+            x = block(
+                x, mask_or_none(mask), recorded_weights=None if recording is None else recording.encoder
+            )
         return x, mask
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
