@@ -473,7 +473,7 @@ def _bound(value: int, language: str) -> int:
 
 
 def _numbers(text: str, vocabulary: _Vocabulary, pattern: re.Pattern[str]) -> Iterator[_Partial]:
-    """Yield the numbers of a text in lower case, whose words ``pattern`` matches."""
+    """Yield the numbers in a lower-case text; ``pattern`` matches their words."""
     language, values = vocabulary.language, vocabulary.values
     conjunction, number = CONJUNCTIONS.get(language), None
     for match in pattern.finditer(text):
@@ -509,7 +509,7 @@ def _in_order(parts: list[int]) -> list[int]:
 
 
 def find_numbers(text: str, language: str) -> list[NumberWords]:
-    """Return the numbers in words of a text from 2 up; *one* is often an article or a pronoun.
+    """Return the numbers from 2 up that a text spells out; *one* is often an article or a pronoun.
 
     Args:
         text: the text.
@@ -634,7 +634,7 @@ def has_fraction(text: str, language: str) -> bool:
 
 
 def _lower(text: str) -> str:
-    """Return a text in lower case, in which spans are those of the text."""
+    """Return a text in lower case, or unchanged if its length would change, so that spans stay valid."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else text
 

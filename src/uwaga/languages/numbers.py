@@ -59,7 +59,7 @@ THOUSANDS = re.compile(r"\d{1,3}(?:\D\d{2,3})*\D\d{3}")
 SMALL_DIGIT = re.compile("[²³¹\u2070-\u2079\u2080-\u2089]")
 """A digit above or below the line, as in *m²* and *CO₂*."""
 YEARS = range(1700, 2100)
-"""Years of which the last two digits may stand for the year."""
+"""Years that may be written with their last two digits only."""
 MAGNITUDES: Mapping[tuple[int, ...], str] = {
     (3,): r"thousand|tausend|tsd|mil(?:le|a)?|duizend|tus(?:ind|en)|tys(?:i[ąę]c\w*)?|тыс(?:яч\w*)?|[千천]",
     (4,): "[万萬만]",
@@ -167,7 +167,7 @@ class _Number(NamedTuple):
 
     @property
     def necessary_parts(self) -> tuple[Value, ...]:
-        """The parts that the other text must have; of a date not the day and the month."""
+        """The parts that the other text must have; the day and the month of a date are left out."""
         if len(self.parts) <= 2:
             return self.parts
         return tuple(part for part in self.parts if not _is_below(part, MAX_SPELLED_OUT + 1))
@@ -230,7 +230,7 @@ class _Text:
 
     @property
     def counterparts(self) -> Iterator[_Number]:
-        """The numbers that numbers of the other text may equal."""
+        """The numbers of this text with which numbers of the other text may be matched."""
         yield from self.digits
         yield from map(self._number, self.number_words)
         for numeral in ROMAN.findall(self.text):
@@ -255,7 +255,7 @@ class _Text:
 
     @cached_property
     def has_units(self) -> tuple[bool, ...]:
-        """True if there is a metric unit, and True if there is another one."""
+        """Two flags: True if the text has a metric unit, and True if it has a unit that is not metric."""
         return tuple(units.search(self.text) is not None for units in UNITS)
 
     def _number(self, words: NumberWords) -> _Number:
@@ -342,7 +342,7 @@ class _Comparison:
         return tuple(dict.fromkeys(number.text for number in numbers))
 
     def _is_optional(self, number: _Number) -> bool:
-        """Return True if the other text may express a number without a number, as *a* or *H₂O*."""
+        """Return True if the other text may express the number in another way, such as *a* or *H₂O*."""
         text, start = self._text.text, number.start
         return is_small_number(number.text) and (
             not has_number_words(self._other.language)
@@ -383,15 +383,15 @@ class _Counterparts:
                 self._parts.setdefault(part, []).append(index)
 
     def take(self, number: _Number) -> bool:
-        """Take a whole number or parts; return False if there are none."""
+        """Take the counterpart of a number, whole or in parts; return False if there is none."""
         return self.take_whole(number) or self.take_parts(number)
 
     def take_whole(self, number: _Number) -> bool:
-        """Take a number with one of a number's possible values."""
+        """Take a whole number that equals one of the possible values of ``number``."""
         return any(self._take(value, self._wholes) is not None for value in number.values)
 
     def take_parts(self, number: _Number) -> bool:
-        """Take a part with one of a number's values, or a number or part for each part of the number."""
+        """Take a part that equals one of the values of ``number``, or a counterpart of each of its parts."""
         if any(self._take(value, self._parts) is not None for value in number.values):
             return True
         matches = list[tuple[list[int], int]]()
@@ -409,7 +409,7 @@ class _Counterparts:
         return bool(matches)
 
     def _take(self, value: Value, numbers: dict[Value, list[int]]) -> int | None:
-        """Take a whole number or a part of a value, and return its index; None if there is none."""
+        """Take a whole number or a part with this value, and return its index; None if there is none."""
         indices = numbers.get(value, [])
         while indices:
             index = indices.pop()
@@ -444,7 +444,7 @@ def _other_forms(number: _Number, is_clock: bool) -> Iterator[_Number]:
 
 
 def _time(hour: str, *minutes: str) -> _Number:
-    """Return a time of day that is in no text, an hour or hour and minutes."""
+    """Return a time of day, an hour or an hour and minutes, as a number without a position in a text."""
     value = _value("".join((hour, *minutes)), sum(map(len, minutes)))
     return _Number("", 0, (value,), (_value(hour), *map(_value, minutes)) if minutes else ())
 
@@ -496,7 +496,7 @@ def _integer_value(value: int) -> Value:
 
 
 def _integer(value: int) -> _Number:
-    """Return a whole number that is in no text."""
+    """Return a whole number without a position in a text."""
     return _Number("", 0, (_integer_value(value),))
 
 
@@ -509,7 +509,7 @@ def _is_below(value: Value, bound: int) -> bool:
 
 
 def _is_in_digits(number: str) -> bool:
-    """Return True if a number is not in words."""
+    """Return True if a number is written in digits."""
     return number[:1].isdecimal()
 
 

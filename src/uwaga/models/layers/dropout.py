@@ -78,7 +78,7 @@ class Dropout(nn.Module):
 
 
 class SequenceDropout(nn.Module):
-    """Dropout on the vectors of a sentence; if ``is_shared``, one mask is for all positions (Gal 2016)."""
+    """Dropout on the vectors of a sentence; if ``is_shared``, all positions have one mask (Gal 2016)."""
 
     def __init__(self, probability: float, is_shared: bool) -> None:
         super().__init__()
