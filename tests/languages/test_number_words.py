@@ -162,7 +162,7 @@ def test_possible_numbers_include_ordinals_months_and_words_such_as_dozen():
         ("xx", " people, a man and a woman", None),
     ],
 )
-def test_numbers_of_a_list_have_their_sum(language, text, total):
+def test_list_after_a_comma_is_recognised_by_its_sum(language, text, total):
     assert [value for value in range(2, 10) if has_list(text, value, language)] == [total] * (
         total is not None
     )

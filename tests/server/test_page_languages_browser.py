@@ -73,7 +73,7 @@ def sent_target(request) -> str | None:
     ("locale", "english_to", "german_to"),
     [("en-GB", "ar", "en"), ("de-DE", "de", "ar"), ("pl-PL", "ar", "ar")],
 )
-def test_target_of_a_fresh_page_is_reached_from_the_language_of_the_text(
+def test_default_target_language_can_be_translated_to_from_the_language_of_the_text(
     browser, server, locale, english_to, german_to
 ):
     with open_server_page(browser, server, expected=("Failed to load",), locale=locale) as page:
@@ -99,7 +99,7 @@ def test_target_of_a_fresh_page_is_reached_from_the_language_of_the_text(
         expect_languages(page, "auto", "de")
 
 
-def test_text_in_the_target_language_is_reported_with_the_way_out(page):
+def test_note_on_a_text_in_the_target_language_says_what_to_do(page):
     page.locator("#from").select_option("auto")
     note = page.locator(".note").first
     translate_text(page, GERMAN)
@@ -134,7 +134,7 @@ def stored_terms(page, source: str) -> list[list[str]] | None:
     )
 
 
-def test_term_is_used_whenever_the_text_is_in_its_language(browser, server, translator):
+def test_term_is_used_in_all_texts_in_its_language(browser, server, translator):
     def expect_term(target: str) -> None:
         wait_for_translation(page, translator.translate(SENTENCE, glossary={"car": target}).text)
 
@@ -182,7 +182,7 @@ def test_document_whose_language_is_detected_is_translated_with_the_glossary(
         assert (tmp_path / "letter.txt").read_text("utf-8") == expected
 
 
-def test_document_in_the_target_language_is_reported_with_the_way_out(browser, server):
+def test_note_on_a_document_in_the_target_language_says_what_to_do(browser, server):
     with open_server_page(browser, server) as page:
         page.wait_for_selector("#source")
         upload(page, SENTENCE)

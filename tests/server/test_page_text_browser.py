@@ -434,7 +434,7 @@ def test_chosen_word_does_not_remove_doubts_about_the_words_before_it(page):
     assert kept and doubts(page, 0) == kept
 
 
-def test_another_translation_does_not_remove_doubts_about_what_it_leaves_as_it_was(page, translator):
+def test_another_translation_does_not_remove_doubts_about_unchanged_words(page, translator):
     translate_text(page, OMITTING)
     before = doubts(page, 0)
     assert before
@@ -816,7 +816,7 @@ def test_text_is_copied_downloaded_shared_and_cleared(browser, server, tmp_path)
         expect(page.locator("#source")).to_be_focused()
 
 
-def test_cleared_text_can_be_restored_until_the_next_one(page):
+def test_cleared_text_can_be_restored_until_another_text_is_entered(page):
     clear = page.get_by_role("button", name="Clear", exact=True)
     undo = page.get_by_role("button", name="Undo")
     source = page.locator("#source")

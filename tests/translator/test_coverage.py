@@ -201,7 +201,7 @@ def test_each_change_of_a_small_number_is_reported(text, languages):
         ("pt", "3 dogs: a colon", "três cães: dois pontos"),
     ],
 )
-def test_correct_translations_have_no_report_in_both_directions(language, source, target):
+def test_correct_translations_cause_no_report_in_either_direction(language, source, target):
     assert differing_numbers(source, target, ("en", language)) == ((), ())
     assert differing_numbers(target, source, (language, "en")) == ((), ())
 
