@@ -51,7 +51,7 @@ def log_records(server: RunningServer, event: str) -> list[dict[str, object]]:
 def test_accepted_requests_finish_before_shutdown(tmp_path: Path):
     with running_server(tmp_path, program=UWAGA) as server:
         with ThreadPoolExecutor() as pool:
-            futures = [pool.submit(post, server, LONG_TEXT * 3) for _ in range(4)]
+            futures = [pool.submit(post, server, LONG_TEXT * 2) for _ in range(4)]
             eventually(lambda: "uwaga_requests_running 5.0" in httpx.get(f"{server.url}/metrics").text)
             server.process.send_signal(signal.SIGTERM)
             assert [future.result().status_code for future in futures] == [200] * 4

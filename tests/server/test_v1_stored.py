@@ -253,7 +253,7 @@ def test_public_server_without_a_state_folder_stores_nothing(tmp_path: Path):
 @pytest.mark.slow
 def test_document_is_resumed_after_the_server_is_killed(tmp_path: Path):
     settings = {"state": str(tmp_path / "state")}
-    lines = [f"{line} {number}" for number in range(600) for line in LINES]
+    lines = [f"{line} {number}" for number in range(300) for line in LINES]
     with running_server(tmp_path, **settings) as server:
         created = httpx.post(
             f"{server.url}/v1/documents",
