@@ -53,11 +53,3 @@ def test_missing_ray_cluster_is_reported(tmp_path: Path, monkeypatch) -> None:
     result = CliRunner().invoke(app, ["batch", str(source), str(tmp_path / "out"), "--ray", "auto"])
     assert result.exit_code == 1, result.output
     assert "no Ray cluster at auto" in result.output.strip().splitlines()[-1]
-
-
-def test_job_runs_on_local_ray_without_a_cluster(tmp_path: Path) -> None:
-    source = tmp_path / "in.txt"
-    source.write_text("\n".join(sentences(40)) + "\n", encoding="utf-8")
-    run(source, tmp_path / "whole", part_rows=8)
-    run(source, tmp_path / "out", part_rows=8, count=1, ray="local")
-    assert part_bytes(tmp_path / "out") == part_bytes(tmp_path / "whole")

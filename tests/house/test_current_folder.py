@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from table_jobs import part_bytes, sentences
 from typer.testing import CliRunner
 
 from uwaga.child_processes import SAFE_PATH, python_command, safe_import_path
@@ -118,9 +119,15 @@ def test_server_workers_import_nothing_from_the_current_folder(monkeypatch):
 
 @pytest.mark.slow
 def test_ray_actors_import_nothing_from_the_current_folder(hostile_folder):
+    """A job on local Ray, without a cluster, has the output of one without Ray."""
     pytest.importorskip("ray")
-    (hostile_folder / "in.txt").write_text("A dog.\nA cat.\n", encoding="utf-8")
-    run("batch", "in.txt", "out", "--ray", "local", "--model", "bundled")
+    lines = "\n".join(sentences(40))
+    (hostile_folder / "in.txt").write_text(f"{lines}\n", encoding="utf-8")
+    options = ("--model", "bundled", "--part-rows", "8")
+    run("batch", "in.txt", "whole", *options)
+    run("batch", "in.txt", "out", "--ray", "local", "--workers", "1", *options)
+    assert len(part_bytes(hostile_folder / "out")) == 5
+    assert part_bytes(hostile_folder / "out") == part_bytes(hostile_folder / "whole")
 
 
 def test_command_line_sets_safe_path_for_child_processes(tmp_path):
