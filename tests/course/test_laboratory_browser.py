@@ -218,6 +218,7 @@ def check_box(page, index, arrays):
     return set(box["tables"])
 
 
+@pytest.mark.slow
 def test_each_box_of_the_model_drawing_shows_its_arrays(browser, site, translator):
     page = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT)
     page.add_style_tag(content=".lab-panel { display: none }")  # laying out the tables takes most of the time
@@ -549,6 +550,7 @@ def check_edits(translator, text, display, editor):
         np.testing.assert_array_equal(cells, sums / np.float32(count))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sentences", "edits"), [(2, 7), pytest.param(100, 2, marks=pytest.mark.release)])
 def test_edits_by_pointer_and_keyboard_match_python_interventions(
     browser, site, translator, sentences, edits
@@ -673,6 +675,7 @@ class DrawingEditor(Editor):
         return row, self.rng.randrange(row + 1 if self.kind == "decoder" else columns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sentences", "edits"),
     [(1, 5), pytest.param(100, 200, marks=pytest.mark.release)],

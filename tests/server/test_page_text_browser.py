@@ -700,6 +700,7 @@ def test_list_of_doubts_keeps_the_focus_when_it_is_updated(page):
     expect(check).to_be_focused()
 
 
+@pytest.mark.slow
 def test_progress_of_a_long_translation_is_shown(page, translator):
     held = []
     page.route("**/v1/translate", lambda route: held.append(route))
@@ -726,6 +727,7 @@ def test_progress_of_a_long_translation_is_shown(page, translator):
     assert output(page) == translator.translate(text).text
 
 
+@pytest.mark.slow
 def test_progress_of_a_long_line_grows_with_its_sentences(page):
     page.evaluate(
         """() => {
