@@ -97,7 +97,8 @@ export function toProblem(
     return { key, values: { seconds }, retrySeconds: seconds, canRetry };
   }
   const detail = message.endsWith(".") ? message : `${message}.`;
-  const values = key === "errorPair" || key === "errorSame" ? { from, to } : key === "errorInternal" ? { number } : { detail };
+  const values =
+    key === "errorPair" ? { from, to } : key === "errorSame" ? { to } : key === "errorInternal" ? { number } : { detail };
   return { key, values, canRetry, ...(code === "invalid_text" && key === "errorUnreadable" ? { detail } : {}) };
 }
 

@@ -17,7 +17,7 @@ from uwaga_server.routing import Router
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "page"
-MAX_FIRST_LOAD_BYTES = 128_000
+MAX_FIRST_LOAD_BYTES = 129_000
 """Maximum total size in bytes of the files of the first load, uncompressed."""
 
 
