@@ -28,7 +28,7 @@ VALUES = {
     "uwaga.markup.html": {"name": "textarea"},
     "uwaga.markup.placeholders": {
         "pattern": "a pattern of the user's",
-        "extra": ["(?:a pattern of the user's)"],
+        "extra_patterns": ["(?:a pattern of the user's)"],
         "syntaxes": list(SYNTAXES.values()),
     },
     "uwaga.markup.typography": {"unknown": "\u00a3\u00e9"},

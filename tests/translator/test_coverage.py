@@ -1,6 +1,8 @@
 """Coverage: words and numbers missing from a translation."""
 
 import itertools
+import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +21,11 @@ from uwaga.results.translation import Coverage, Hypothesis, WordAlignment
 from uwaga.translator.additions import find_added_brackets, find_added_words
 from uwaga.translator.checks import UNFAMILIAR_TEXT
 from uwaga.translator.layers import coverage
-from uwaga.translator.layers.coverage import improbable_source_starts, is_omitted
+from uwaga.translator.layers.coverage import (
+    evidence_of_omission,
+    improbable_source_starts,
+    min_evidence,
+)
 from uwaga.translator.text import Passage, Sentence
 
 MEETING = "The meeting starts at 9:30 on Monday."
@@ -248,10 +254,59 @@ def test_comparison_of_different_numbers_takes_linear_time(parts, languages):
     assert growth(compare, parts[0] * 500, parts[0] * 2_000, limit=3, attempts=8) < 3
 
 
-def test_weakly_linked_words_count_as_omitted_at_a_lower_likelihood_gain():
-    assert is_omitted("Monday", 0.1, 0.6) and not is_omitted("Monday", 0.1, 0.9)
-    assert is_omitted("not", 1.1, 1.0) and not is_omitted("not", 0.1, 0.0)
-    assert is_omitted("Monday", -2.0, 0.05) and not is_omitted("Monday", -2.0, 0.2)
+@pytest.mark.parametrize("link", [0.0, 0.05, 0.2, 0.5, 0.9, 1.0])
+def test_better_linked_words_need_more_evidence(link):
+    shared, own = (min_evidence(link, is_best, has_link_model=True) for is_best in (False, True))
+    assert shared <= own and own <= min_evidence(1.0, is_best=True, has_link_model=True)
+    assert (shared == -math.inf) == (link < 0.1)
+    # Without a link model, no word counts as omitted without evidence.
+    assert all(min_evidence(link, is_best, has_link_model=False) >= 0.0 for is_best in (False, True))
+
+
+def test_evidence_of_omission_compares_the_tokens_that_change_most():
+    complete = [-1.0, -0.5, -0.5, -0.1]
+    assert evidence_of_omission(complete, complete) == 0.0 == evidence_of_omission([], [])
+    assert evidence_of_omission(complete, [-0.25, -2.5, -1.5, -0.1]) == 0.75 - 2.0
+    # Where no token becomes more probable, or none less probable, only the other change counts.
+    assert evidence_of_omission(complete, [-1.0, -2.5, -1.5, -0.1]) == -2.0
+    assert evidence_of_omission(complete, [-0.5, -0.25, -0.5, -0.1]) == 0.5
+
+
+def test_improbable_forced_words_are_no_translation():
+    complete, shortened = [-0.5, -9.0, -0.5, -0.5], [-1.0, -9.5, -3.5, -0.25]
+    first, second = range(1), range(1, 3)
+    assert evidence_of_omission(complete, shortened) == 0.25 - 3.0
+    assert evidence_of_omission(complete, shortened, [first, second]) == 0.25 - 0.5
+    assert evidence_of_omission(complete, [-0.5, -7.0, -3.5, -0.5], [first, second]) == 2.0
+    # A probable forced word is a translation like any other.
+    assert evidence_of_omission(complete, shortened, [first]) == 0.25 - 3.0
+    assert evidence_of_omission(complete[:1], shortened[:1], [first, second]) == -0.5
+
+
+@pytest.mark.parametrize("mode", [True, "unaligned"])
+@pytest.mark.parametrize(
+    ("text", "lacking", "omitted"),
+    [
+        # Two words are aligned to one word of the translation, which translates one of them.
+        ("The woman in the brown shirt is sitting on a bright red bench.", "rot", "red"),
+        ("All of Tom's friends laughed at me.", "Freund", "friends"),
+        ("A man is dancing with a dog between his legs.", "Hund", "dog"),
+    ],
+)
+def test_word_whose_link_is_shared_counts_as_omitted(bundled, mode, text, lacking, omitted):
+    translation = bundled.translate(text, coverage=mode)
+    assert lacking not in translation.text  # otherwise the sentence no longer tests anything
+    assert omitted in translation.coverage.omitted
+
+
+@pytest.mark.parametrize("mode", [True, "unaligned"])
+def test_word_lost_after_a_forced_prefix_is_reported(bundled, mode):
+    text = "I would like to buy a small red car tomorrow"
+    complete = bundled.translate(text, coverage=mode, prefix="Ich möchte morgen ein schönes")
+    assert "rotes" in complete.text and complete.coverage.omitted == ()
+    incomplete = bundled.translate(text, coverage=mode, prefix="Ich möchte morgen ein winziges")
+    assert "rot" not in incomplete.text  # otherwise the prefix no longer tests anything
+    assert incomplete.coverage.omitted == ("red",)
 
 
 def test_word_without_any_link_counts_as_omitted_even_without_a_likelihood_gain(bundled):
@@ -302,7 +357,8 @@ def test_unaligned_mode_of_coverage_scores_only_unaligned_words(bundled, monkeyp
     translations = [bundled.translate(MEETING, coverage=words) for words in (True, "unaligned")]
     assert translations[0].coverage == translations[1].coverage
     assert translations[0].coverage == Coverage(("Monday",), omitted_spans=((30, 36),))
-    assert scored == [1 + len(["meeting", "starts", "9", "Monday"]), 1 + len(["Monday"])]
+    # "Monday", which is linked to nothing, is omitted without being scored.
+    assert scored == [1 + len(["meeting", "starts", "9"])]
 
 
 def test_coverage_is_reported_for_html_split_texts_and_model_chains(bundled):
@@ -451,6 +507,9 @@ def test_function_words_are_recognised(bundled):
         and function_words(text, "xx") == frozenset()
     )
     assert len(function_words(text, "en")) == 7
+    polite = "I would like, I'd like, I like."
+    first, second, third = (match.start() for match in re.finditer("like", polite))
+    assert {first, second} < function_words(polite, "en") and third not in function_words(polite, "en")
 
 
 def test_term_forced_by_a_glossary_causes_no_coverage_warning(bundled):

@@ -7,11 +7,12 @@ from functools import lru_cache
 
 FUNCTION_WORDS = {
     "de": "das dass dem den denn der des die doch eben ein eine einem einen einer eines für haben habe hat "
-    "hatte hatten ist mal mit sein seine sich sind und von war waren wegen werde werden wird wurde wurden "
-    "zum zur",
-    "en": "are been being can could did does down either for from had has have into its may might must shall "
-    "should that the their them there these they this those unto upon was were which while who whom whose "
-    "will with would your|in order to|in order that|so that|as well as|in terms of|such as|at all",
+    "hatte hatten ich ihm ihn ihr ist mal mit sein seine sich sie sind uns und von war waren wegen werde "
+    "werden wir wird wurde wurden zum zur",
+    "en": "and are been being can could did does down either for from had has have her him his into its may "
+    "might must our shall she should that the their them there these they this those unto upon was were "
+    "which while who whom whose will with would you your|"
+    "would like|d like|in order to|in order that|so that|as well as|in terms of|such as|at all",
     "es": "con del desde ella ellas ellos está están era eran fue fueron han hay las los les para pero por "
     "que ser son sus una unas uno unos|ya que|a fin de|con el fin de",
     "fr": "aux avec ces cette dans des elle elles est était étaient été être fut les leur leurs lui ont "

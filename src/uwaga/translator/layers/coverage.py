@@ -1,10 +1,12 @@
 """Detection of source words that a translation omits.
 
 Attention alone does not find omitted words, because a step often attends to a word and produces an unrelated
-one, which is then improbable. Contrastive conditioning finds them (Vamvas & Sennrich 2022): a word counts as
-omitted if the translation is more probable without the word in the source. Words whose best link is
-improbable need less evidence, and words without any link need none. The thresholds were chosen with
-``benchmarks/omissions.py``.
+one, or attends to two words and translates one of them. Contrastive conditioning finds them (Vamvas &
+Sennrich 2022): the translation is scored again without the word in the source. A word shows in a few tokens
+of its translation, so those that change most are compared: the token that becomes more probable most, because
+something else stands in place of the word, and the one that becomes less probable most, because it translates
+the word. A word without a link of its own needs less evidence, and one without any link needs none. The
+thresholds were chosen with ``benchmarks/omissions.py`` and translations that a reader judged.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ import numpy as np
 from uwaga.languages.codes import base_language
 from uwaga.languages.function_words import function_words
 from uwaga.languages.numbers import differing_numbers, is_small_number
+from uwaga.results.confidence import word_spans
 from uwaga.results.translation import Coverage, Span
 from uwaga.scheduling.call_context import while_active
+from uwaga.search.constraints import with_first_token
 from uwaga.translator.plan import Stage
 from uwaga.translator.score import score_in_batches
 from uwaga.translator.text import Passage, Sentence, TokenPair
@@ -30,14 +34,14 @@ from uwaga.translator.text import Passage, Sentence, TokenPair
 WORD = re.compile(r"\w+")
 MIN_LETTERS = 3
 """Minimum number of letters of an examined word; articles and particles often have no counterpart."""
-MIN_CERTAIN_GAIN = 1.0
-"""Gain in nats above which a word counts as omitted, regardless of its links; see :func:`is_omitted`."""
-MIN_LINK_PROBABILITY, MIN_UNLINKED_LETTERS = 0.8, 4
-"""Link probability below which a word counts as omitted at any positive gain, and the minimum number of
-letters of such a word."""
+MIN_EVIDENCE, MIN_EVIDENCE_WITHOUT_OWN_LINK, MIN_EVIDENCE_WITHOUT_LINK = 1.5, -0.8, 0.0
+"""Evidence in nats above which a word counts as omitted; see :func:`min_evidence`."""
+MIN_OWN_LINK_PROBABILITY = 0.3
+"""Minimum probability of a link of its own: the best link of a word of the translation."""
 MIN_ANY_LINK_PROBABILITY = 0.1
-"""Link probability, by a link model, below which a word of at least :data:`MIN_UNLINKED_LETTERS` letters
-counts as omitted at any gain."""
+"""Link probability, by a link model, below which a word counts as omitted whatever the evidence."""
+MIN_LINK_PROBABILITY = 0.8
+"""Minimum link probability of a word that ``coverage="unaligned"`` does not examine."""
 IMPROBABLE_LOG_PROB, MIN_WEIGHT = -2.0, 0.1
 """Log-probability below which a target token is assumed not to translate its source tokens, and the minimum
 alignment weight of these source tokens."""
@@ -49,14 +53,15 @@ BATCH_PAIRS = 1024
 class _Word(NamedTuple):
     """A word that the translation may omit, with its sentence, its passage and its span in the passage.
 
-    ``link`` is the probability of its best link. ``is_aligned`` is True if that link is probable, a word of
-    the translation has its best link to the word, and no improbable token is aligned to the word.
+    The word counts as omitted if the evidence is above ``min_evidence``. ``is_aligned`` is True if its best
+    link is probable, a word of the translation has its best link to the word, and no improbable token is
+    aligned to the word.
     """
 
     sentence: Sentence
     passage: Passage
     span: Span
-    link: float
+    min_evidence: float
     is_aligned: bool
 
     @property
@@ -86,9 +91,9 @@ def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
     if stage.options.coverage == "unaligned":
         words = [word for word in words if not word.is_aligned]
     omitted: dict[Passage, list[_Word]] = {passage: [] for passage in passages}
-    gains = _gains(stage, words)
+    evidence = _evidence(stage, [word for word in words if word.min_evidence > -math.inf])
     for word in words:
-        if is_omitted(word.text, gains[word], word.link):
+        if evidence.get(word, 0.0) > word.min_evidence:
             omitted[word.passage].append(word)
     for passage in passages:
         result = passage.result
@@ -101,18 +106,42 @@ def add_coverage(stage: Stage, passages: Sequence[Passage]) -> None:
         passage.translation = replace(result, coverage=coverage, warnings=warnings)
 
 
-def is_omitted(word: str, gain: float, link: float) -> bool:
-    """Return True if a source word counts as omitted.
+def min_evidence(link: float, is_best: bool, has_link_model: bool) -> float:
+    """Return the evidence above which a source word counts as omitted.
 
     Args:
-        word: the word.
-        gain: increase of the translation's log-probability, in nats, without the word in the source.
-        link: the probability of the word's best link.
+        link: the probability of the word's best link; 0 without a link.
+        is_best: whether a word of the translation has its best link to the word.
+        has_link_model: whether links have probabilities. Without a link model, many translated words have no
+            link, and words share links more often.
     """
-    return gain > MIN_CERTAIN_GAIN or (
-        len(word) >= MIN_UNLINKED_LETTERS
-        and (link < MIN_ANY_LINK_PROBABILITY or (gain > 0 and link < MIN_LINK_PROBABILITY))
-    )
+    if link >= MIN_OWN_LINK_PROBABILITY and (is_best or not has_link_model):
+        return MIN_EVIDENCE
+    if not has_link_model:
+        return MIN_EVIDENCE_WITHOUT_LINK
+    return MIN_EVIDENCE_WITHOUT_OWN_LINK if link >= MIN_ANY_LINK_PROBABILITY else -math.inf
+
+
+def evidence_of_omission(
+    complete: Sequence[float], shortened: Sequence[float], forced_words: Sequence[range] = ()
+) -> float:
+    """Return the evidence that a word of the source is omitted, in nats.
+
+    It is the largest increase of a token's log-probability when the word is left out, minus the largest
+    decrease. A forced word that the model finds improbable is no translation of the word for the model, so
+    the decreases of its tokens are not counted.
+
+    Args:
+        complete: log-probabilities of the target tokens, given the source.
+        shortened: the same, given the source without the word.
+        forced_words: the ranges of tokens of the words that the translation had to begin with.
+    """
+    changes = np.array(shortened) - np.array(complete)
+    for tokens in forced_words:
+        if min(complete[tokens.start : tokens.stop], default=0.0) < IMPROBABLE_LOG_PROB:
+            forced = changes[tokens.start : tokens.stop]
+            np.maximum(forced, 0.0, out=forced)
+    return float(changes.max(initial=0.0) + changes.min(initial=0.0))
 
 
 def improbable_source_starts(passage: Passage) -> set[int]:
@@ -148,8 +177,6 @@ def _candidate_words(passage: Passage, language: str) -> Iterator[_Word]:
     best_sources = {source for _, source in best_sources_by_start.values()}
     doubtful = improbable_source_starts(passage)
     starts = [start for start, _ in alignment.source]
-    # Without a link model, many translated words have no link.
-    no_link = 0.0 if alignment.likely else MIN_ANY_LINK_PROBABILITY
     skipped_words = function_words(passage.text, language)
     for sentence in passage.sentences:
         if not sentence.is_searched:
@@ -162,11 +189,10 @@ def _candidate_words(passage: Passage, language: str) -> Iterator[_Word]:
                 term_start <= start < term_end for term_start, term_end in terms
             ):
                 continue
-            span, link = alignment.source[index], links.get(index, no_link)
-            is_aligned = (
-                link >= MIN_LINK_PROBABILITY and index in best_sources and doubtful.isdisjoint(range(*span))
-            )
-            word = _Word(sentence, passage, span, link, is_aligned)
+            span, link, is_best = alignment.source[index], links.get(index, 0.0), index in best_sources
+            is_aligned = link >= MIN_LINK_PROBABILITY and is_best and doubtful.isdisjoint(range(*span))
+            evidence = min_evidence(link, is_best, bool(alignment.likely))
+            word = _Word(sentence, passage, span, evidence, is_aligned)
             if is_small_number(word.text) or (word.text[0].isalpha() and len(word.text) >= MIN_LETTERS):
                 yield word
 
@@ -179,8 +205,8 @@ def _term_spans(sentence: Sentence) -> list[Span]:
     return [(offset + match.start, offset + match.end) for match in sentence.terms.matches]
 
 
-def _gains(stage: Stage, words: Sequence[_Word]) -> dict[_Word, float]:
-    """Return, for each word, the gain in the translation's log-probability if the word is left out (nats)."""
+def _evidence(stage: Stage, words: Sequence[_Word]) -> dict[_Word, float]:
+    """Return the evidence that each word is omitted."""
     end, empty_source = stage.model.target.symbols.end, tuple(stage.model.source.add_special_tokens([]))
     complete: dict[Sentence, TokenPair] = {}
     for word in words:
@@ -193,17 +219,24 @@ def _gains(stage: Stage, words: Sequence[_Word]) -> dict[_Word, float]:
         )
         for word in while_active(words)
     }
-    log_probs = _log_probs(stage, [*complete.values(), *shortened_texts.values()])
+    scores = _token_scores(stage, [*complete.values(), *shortened_texts.values()])
+    forced_words = {sentence: _forced_words(stage, sentence) for sentence in complete}
     return {
-        word: log_probs[pair] - log_probs[complete[word.sentence]] for word, pair in shortened_texts.items()
+        word: evidence_of_omission(scores[complete[word.sentence]], scores[pair], forced_words[word.sentence])
+        for word, pair in shortened_texts.items()
     }
 
 
-def _log_probs(stage: Stage, pairs: Sequence[TokenPair]) -> dict[TokenPair, float]:
-    """Return the log-probability of the target of each pair."""
-    options, totals = stage.options, list[float]()
-    for start in while_active(range(0, len(pairs), BATCH_PAIRS)):
-        part = pairs[start : start + BATCH_PAIRS]
-        scores = score_in_batches(stage.model.scores, part, options.batch_tokens, options.start)
-        totals += map(math.fsum, scores)
-    return dict(zip(pairs, totals, strict=True))
+def _forced_words(stage: Stage, sentence: Sentence) -> list[range]:
+    """Return the ranges of tokens of the words of a sentence's prefix."""
+    tokens = with_first_token(sentence.prefix, stage.options)
+    return [range(*span) for span in word_spans(stage.model.target.pieces(tokens))]
+
+
+def _token_scores(stage: Stage, pairs: Sequence[TokenPair]) -> dict[TokenPair, Sequence[float]]:
+    """Return the log-probabilities of the target tokens of each pair."""
+    options, scores = stage.options, list[Sequence[float]]()
+    for first in while_active(range(0, len(pairs), BATCH_PAIRS)):
+        part = pairs[first : first + BATCH_PAIRS]
+        scores += score_in_batches(stage.model.scores, part, options.batch_tokens, options.start)
+    return dict(zip(pairs, scores, strict=True))
