@@ -36,7 +36,7 @@ VALUES = {
     "uwaga.translator.layers.memory": {"pieces": ["<b>", "</b>"]},
     "uwaga.translator.repair": {"before": r"(?<!\w)", "piece": "a.b", "after": r"(?!\w)"},
     "uwaga.terms.apply": {"pattern": "a|b", "before": r"(?<!\w)", "after": r"(?!\w)", "form": "a a"},
-    "uwaga.tokenizers.codecs": {"first": "a<"},
+    "uwaga.tokenizers.codecs": {"first_characters": "a<"},
     "uwaga.tokenizers.segmentation_sampling": {
         "user_defined": ["<a>"],
         "mark": "\u2581",
