@@ -107,9 +107,11 @@ release-check: $(DEV_INSTALLED)
 # Torch, oneDNN and the engine choose kernels by the processor, and `make test` uses the fastest. Hold them to those of a
 # processor without AVX, and where there is more than AVX2, to those of one with AVX2. `make release-check` holds the engine
 # to each instruction set between AVX2 and the fastest.
-NUMERICAL := $(PYTEST) -m "numerical and not slow and not release"
+NUMERICAL = $(PYTEST) -m "numerical and not slow and not release"
 INNER_ISAS = $(shell $(BIN)/python -c "from uwaga.engine.cpu import available_isas; print(*available_isas()[1:-1])")
 
+# These tests do not wait, and a third process would only import their files once more.
+processors: WORKERS = 2
 processors: $(DEV_INSTALLED)
 	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 UWAGA_ISA=portable $(NUMERICAL) $(call marked,numerical)
 	$(if $(filter avx2,$(INNER_ISAS)),ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 UWAGA_ISA=avx2 $(NUMERICAL) $(call marked,numerical))
