@@ -25,14 +25,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield running
 
 
-@pytest.mark.slow
-def test_server_conforms_to_its_openapi_description(server: RunningServer, tmp_path: Path):
+@pytest.mark.parametrize(
+    "examples", [pytest.param(3, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.release)]
+)
+def test_server_conforms_to_its_openapi_description(server: RunningServer, tmp_path: Path, examples: int):
     """Run the command of Schemathesis, since its pytest plugin requires an older pytest.
 
     ``benchmarks/server_load.py described`` sends thousands of requests.
     """
     main = "import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())"
-    limits = ["--max-examples", "10", "--request-timeout", "60", "--generation-database", "none"]
+    limits = ["--max-examples", str(examples), "--request-timeout", "60", "--generation-database", "none"]
     command = [sys.executable, "-c", main, "--config-file", str(ROOT / "schemathesis.toml"), "run"]
     result = subprocess.run(
         [*command, f"{server.url}/openapi.json", "--no-color", *limits],
