@@ -34,7 +34,7 @@ VALUES = {
     "uwaga.markup.typography": {"unknown": "\u00a3\u00e9"},
     "uwaga.translator.layers.differences": {"sign": "€"},
     "uwaga.translator.layers.memory": {"pieces": ["<b>", "</b>"]},
-    "uwaga.translator.repair": {"before": r"(?<!\w)", "piece": "a.b", "after": r"(?!\w)"},
+    "uwaga.translator.repair": {"start_boundary": r"(?<!\w)", "piece": "a.b", "end_boundary": r"(?!\w)"},
     "uwaga.terms.apply": {"pattern": "a|b", "before": r"(?<!\w)", "after": r"(?!\w)", "form": "a a"},
     "uwaga.tokenizers.codecs": {"first_characters": "a<"},
     "uwaga.tokenizers.segmentation_sampling": {
