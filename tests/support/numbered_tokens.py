@@ -20,7 +20,7 @@ class NumberTokeniser:
     def piece(self, token):
         return str(token)
 
-    def number(self, piece):
+    def token_id(self, piece):
         return 4 if piece == "[MASK]" else None
 
 

@@ -42,6 +42,8 @@ MIN_ANY_LINK_PROBABILITY = 0.1
 """Link probability, by a link model, below which a word counts as omitted whatever the evidence."""
 MIN_LINK_PROBABILITY = 0.8
 """Minimum link probability of a word that ``coverage="unaligned"`` does not examine."""
+MIN_FORCED_LOG_PROB = -8.0
+"""Log-probability below which a forced word of the translation is assumed to translate nothing."""
 IMPROBABLE_LOG_PROB, MIN_WEIGHT = -2.0, 0.1
 """Log-probability below which a target token is assumed not to translate its source tokens, and the minimum
 alignment weight of these source tokens."""
@@ -128,8 +130,8 @@ def evidence_of_omission(
     """Return the evidence that a word of the source is omitted, in nats.
 
     It is the largest increase of a token's log-probability when the word is left out, minus the largest
-    decrease. A forced word that the model finds improbable is no translation of the word for the model, so
-    the decreases of its tokens are not counted.
+    decrease. A forced word that the model finds almost impossible is no translation of the word for the
+    model, so the decreases of its tokens are not counted.
 
     Args:
         complete: log-probabilities of the target tokens, given the source.
@@ -138,7 +140,7 @@ def evidence_of_omission(
     """
     changes = np.array(shortened) - np.array(complete)
     for tokens in forced_words:
-        if min(complete[tokens.start : tokens.stop], default=0.0) < IMPROBABLE_LOG_PROB:
+        if min(complete[tokens.start : tokens.stop], default=0.0) < MIN_FORCED_LOG_PROB:
             forced = changes[tokens.start : tokens.stop]
             np.maximum(forced, 0.0, out=forced)
     return float(changes.max(initial=0.0) + changes.min(initial=0.0))
