@@ -56,12 +56,12 @@ class Limits(NamedTuple):
     memory: float
     products: Mapping[str, float]
 
-    def shortest(self, weight_bytes: float, operations: float, numbers: str) -> tuple[float, Bound]:
+    def minimum_time(self, weight_bytes: float, operations: float, number_format: str) -> tuple[float, Bound]:
         """Return the minimum time, in seconds, to read and multiply weights, and which of the two is
         slower.
         """
         reading_seconds = weight_bytes / self.memory
-        peak = self.products.get("int8" if numbers in INTEGER_FORMATS else "float32")
+        peak = self.products.get("int8" if number_format in INTEGER_FORMATS else "float32")
         computing_seconds = operations / peak if peak else 0.0
         return max(
             reading_seconds, computing_seconds
@@ -200,7 +200,7 @@ def measure_kernels(
         # The minimum time for the work of one second is its share of the limit. Rows in a cache have no
         # limit.
         share, bound = (
-            limits.shortest(bytes_per_second, operations, case.numbers) if operations else (None, None)
+            limits.minimum_time(bytes_per_second, operations, case.numbers) if operations else (None, None)
         )
         kernel_rates.append(
             KernelRate(

@@ -130,8 +130,10 @@ def min_search_seconds(
     work are ignored.
     """
     work, numbers = loaded_model.work, loaded_model.numbers
-    encoder_seconds, _ = limits.shortest(work.per_batch_bytes, 2 * work.per_batch * source_tokens, numbers)
-    step_seconds, bound = limits.shortest(work.step_bytes, 2 * work.step * rows, numbers)
+    encoder_seconds, _ = limits.minimum_time(
+        work.per_batch_bytes, 2 * work.per_batch * source_tokens, numbers
+    )
+    step_seconds, bound = limits.minimum_time(work.step_bytes, 2 * work.step * rows, numbers)
     return encoder_seconds + steps * step_seconds, bound
 
 

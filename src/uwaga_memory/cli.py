@@ -128,7 +128,9 @@ Changes = Annotated[
 ]
 Documents = Annotated[
     list[Path],
-    typer.Argument(help="Documents in any format of translate-file, such as .txt.", metavar="FILE..."),
+    typer.Argument(
+        help="Documents in any format that `uwaga translate-file` supports, such as .txt.", metavar="FILE..."
+    ),
 ]
 
 

@@ -145,9 +145,9 @@ def test_fixed_length_search_generates_the_requested_number_of_tokens():
 
 def test_shortest_time_is_limited_by_memory_or_compute():
     limits = Limits(100.0, {"int8": 1000.0, "float32": 10.0})
-    assert limits.shortest(100.0, 500.0, "int8") == (1.0, "memory")
-    assert limits.shortest(100.0, 2000.0, "int8") == (2.0, "products")
-    assert limits.shortest(100.0, 2000.0, "bfloat16") == (200.0, "products")
+    assert limits.minimum_time(100.0, 500.0, "int8") == (1.0, "memory")
+    assert limits.minimum_time(100.0, 2000.0, "int8") == (2.0, "products")
+    assert limits.minimum_time(100.0, 2000.0, "bfloat16") == (200.0, "products")
     assert Limits(100.0, {}).shortest(100.0, 2000.0, "int8") == (1.0, "memory")
 
 

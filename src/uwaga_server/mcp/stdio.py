@@ -63,7 +63,7 @@ async def _run_until_signal(serving: Coroutine[Any, Any, None]) -> int | None:
     """Await ``serving``, or cancel it on SIGINT or SIGTERM and return the number of the signal.
 
     An exception raised by a signal handler would become part of a task group's exception group, as do the
-    exceptions of tasks whose counterparts were cancelled. A second signal has its previous effect.
+    exceptions of tasks whose counterparts were cancelled. A second signal is handled as it was before.
     """
     loop = asyncio.get_running_loop()
     received_signal: asyncio.Future[int] = loop.create_future()

@@ -153,10 +153,10 @@ def _add_version_2_routes(routes: Routes, context: ServerContext) -> None:
     async def entries(request: Request, glossary_id: str) -> Response:
         """Return the entries of a glossary as tab-separated values, one per line."""
         owner = DEEPL_KEY.admit_owner(context, request)
-        new_dictionaries = [
+        accepted_types = [
             part.partition(";")[0].strip() for part in request.headers.get("accept", "*/*").split(",")
         ]
-        if not {TSV, "text/*", "*/*"} & set(new_dictionaries):
+        if not {TSV, "text/*", "*/*"} & set(accepted_types):
             raise ApiError(
                 415, "unsupported_media_type", "No supported media type specified in Accept header"
             )
