@@ -21,7 +21,7 @@ class Description:
     """A description of a model.
 
     Attributes:
-        path: folder or file of the model.
+        place: folder or file of the model.
         format: name of the format, such as ``uwaga`` or ``Hugging Face``.
         family: ``transformer``, ``marian``, ``bart`` and so on.
         sizes: width, number of layers and the model's other settings.
@@ -35,7 +35,7 @@ class Description:
             chosen.
     """
 
-    path: str
+    place: str
     format: str
     family: str
     sizes: Mapping[str, int | float | str]
@@ -67,7 +67,7 @@ def describe_checkpoint(checkpoint: Checkpoint) -> Description:
     }
     head = checkpoint.alignment_head
     return Description(
-        path=str(checkpoint.path),
+        place=str(checkpoint.path),
         format=checkpoint.format,
         family=checkpoint.family,
         sizes=sizes | dict(checkpoint.details),

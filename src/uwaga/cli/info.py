@@ -81,7 +81,7 @@ def _adapter_rows(adapter: Adapter) -> Iterator[tuple[str, str]]:
 
 
 def _rows(description: Description) -> Iterator[tuple[str, str]]:
-    yield "model", description.path
+    yield "model", description.place
     yield "format", description.format
     yield "family", description.family
     if description.weights.parameters is not None:
