@@ -26,8 +26,8 @@ export class App {
   }
 
   /** Select languages; what is not named stays. */
-  choose(chosen: Partial<LanguagePair>): void {
-    const { source, target } = { ...this.store.settings, ...chosen };
+  choose(changes: Partial<LanguagePair>): void {
+    const { source, target } = { ...this.store.settings, ...changes };
     this.store.change({ source, target });
     this.resolve();
   }
@@ -48,8 +48,8 @@ export class App {
 
   private resolve(): void {
     const { source, target } = this.store.settings;
-    const chosen = { source: source || (this.languages.detects ? AUTO : ""), target };
-    this.pair = resolvePair(this.languages, chosen, currentLanguage(), this.detected);
+    const requested = { source: source || (this.languages.detects ? AUTO : ""), target };
+    this.pair = resolvePair(this.languages, requested, currentLanguage(), this.detected);
     for (const listener of this.listeners) listener();
   }
 

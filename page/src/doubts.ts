@@ -111,14 +111,14 @@ function findWords(text: string, word: string): Span[] {
 export function missingTerms(source: string, translation: string, glossary: readonly Pair[]): MissingTerm[] {
   const capitalised = (term: string): string => term.slice(0, 1).toUpperCase() + term.slice(1);
   const isFirst = ([start]: Span): boolean => !/[\p{L}\p{N}]/u.test(source.slice(0, start));
-  const found = glossary.flatMap(([term, target]) => {
+  const matches = glossary.flatMap(([term, target]) => {
     const spans = [...findWords(source, term), ...(capitalised(term) === term ? [] : findWords(source, capitalised(term)).filter(isFirst))];
     return spans.map((span): MissingTerm => ({ span, target }));
   });
   const length = ({ span }: MissingTerm): number => span[1] - span[0];
-  const isCovered = (term: MissingTerm): boolean => found.some((other) => overlaps(other.span, term.span) && length(other) > length(term));
+  const isCovered = (term: MissingTerm): boolean => matches.some((other) => overlaps(other.span, term.span) && length(other) > length(term));
   const isUsed = (form: string): boolean => [form, capitalised(form)].some((spelling) => findWords(translation, spelling).length > 0);
-  return found.filter((term) => !isCovered(term) && !term.target.split("|").some(isUsed)).sort((first, second) => first.span[0] - second.span[0]);
+  return matches.filter((term) => !isCovered(term) && !term.target.split("|").some(isUsed)).sort((first, second) => first.span[0] - second.span[0]);
 }
 
 /** Return the spans of words, of which a text contains each as often as it is listed, or more often. */

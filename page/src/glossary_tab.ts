@@ -119,8 +119,8 @@ export class GlossaryTab {
   private merge(pairs: readonly Pair[]): void {
     const { source } = this.languages;
     const all = this.terms();
-    const own = all.filter(({ language }) => language === source).map(({ pair }) => pair);
-    const merged = mergePairs(own, pairs).map((pair): Term => ({ language: source, pair }));
+    const currentPairs = all.filter(({ language }) => language === source).map(({ pair }) => pair);
+    const merged = mergePairs(currentPairs, pairs).map((pair): Term => ({ language: source, pair }));
     this.set([...all.filter(({ language }) => language !== source), ...merged]);
   }
 

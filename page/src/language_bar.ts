@@ -19,8 +19,8 @@ export class LanguageBar {
     onSwap: () => void,
   ) {
     this.swapButton = make("button", { class: "button swap", label: "swap", attributes: { type: "button" }, on: { click: onSwap } }, icon("swap"));
-    const choose = (chosen: Partial<LanguagePair>) => {
-      this.app.choose(chosen);
+    const choose = (changes: Partial<LanguagePair>) => {
+      this.app.choose(changes);
       this.refresh();
       onChange();
     };
