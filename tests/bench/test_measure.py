@@ -148,7 +148,7 @@ def test_shortest_time_is_limited_by_memory_or_compute():
     assert limits.minimum_time(100.0, 500.0, "int8") == (1.0, "memory")
     assert limits.minimum_time(100.0, 2000.0, "int8") == (2.0, "products")
     assert limits.minimum_time(100.0, 2000.0, "bfloat16") == (200.0, "products")
-    assert Limits(100.0, {}).shortest(100.0, 2000.0, "int8") == (1.0, "memory")
+    assert Limits(100.0, {}).minimum_time(100.0, 2000.0, "int8") == (1.0, "memory")
 
 
 def test_memory_test_size_exceeds_the_caches_and_respects_the_cgroup_limit(tmp_path, monkeypatch):
