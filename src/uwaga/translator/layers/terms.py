@@ -276,16 +276,9 @@ def _with_spans(stage: Stage, sentences: Sequence[TermSentence]) -> list[TermSen
     ]
     decoder, start = stage.search_decoder, stage.options.start
     alignments = align_pairs(decoder, model, texts, pairs, start) if aligned else []
-    # Words of the forced prefix cannot be replaced.
-    prefix_lengths = [
-        len(sentence_text(term_sentence.sentence.prefix, model.target)) for term_sentence in aligned
-    ]
     spans = {
-        term_sentence.sentence: [
-            span if span is None or span[0] >= prefix_length else None
-            for span in _spans(term_sentence.text, words, term_sentence.terms.matches)
-        ]
-        for term_sentence, words, prefix_length in zip(aligned, alignments, prefix_lengths, strict=True)
+        term_sentence.sentence: _replaceable_spans(term_sentence, words, model.target)
+        for term_sentence, words in zip(aligned, alignments, strict=True)
     }
     return [
         _with_replaced_spans(
@@ -304,6 +297,15 @@ def _with_replaced_spans(term_sentence: TermSentence, spans: Sequence[Span | Non
         spans=spans,
         terms=replace(term_sentence.terms, usual_translation=text, replaced=replaced),
     )
+
+
+def _replaceable_spans(
+    term_sentence: TermSentence, words: WordAlignment, target: Subwords
+) -> list[Span | None]:
+    """Return the span of each term's translation; None for those in the forced prefix, which must stay."""
+    prefix_length = len(sentence_text(term_sentence.sentence.prefix, target))
+    spans = _spans(term_sentence.text, words, term_sentence.terms.matches)
+    return [None if span is None or span[0] < prefix_length else span for span in spans]
 
 
 def _spans(text: str, words: WordAlignment, matches: Sequence[Match]) -> list[Span | None]:
