@@ -80,14 +80,14 @@ def main() -> None:
             pairs = alternate([partial(measure, python) for python in pythons], runs)
             ratios.append(show(name, pairs))
     with tempfile.TemporaryDirectory() as scratch:
-        folder, sentences = Path(scratch, "model"), Path(scratch, "sentences.txt")
+        folder, lines = Path(scratch, "model"), Path(scratch, "sentences.txt")
         write_marian(folder)
-        sentences.write_text("\n".join(random_sentences(folder)), encoding="utf-8")
+        lines.write_text("\n".join(random_sentences(folder)), encoding="utf-8")
         for dtype in arguments.dtypes:
             samples: dict[int, list[tuple[float, float]]] = {batch: [] for batch in BATCHES}
             for turn in range(arguments.processes):
                 order = -1 if turn % 2 else 1
-                measured = engine_pairs(pythons[::order], folder, sentences, dtype, arguments.seconds)
+                measured = engine_pairs(pythons[::order], folder, lines, dtype, arguments.seconds)
                 for batch, pairs in measured.items():
                     samples[batch] += [pair[::order] for pair in pairs]
             ratios += [show(f"{dtype}, batch {batch}, ms", pairs, 1000) for batch, pairs in samples.items()]
@@ -109,10 +109,11 @@ def alternate(measures: Iterable[Callable[[], float]], count: int) -> list[tuple
 
 def command_seconds(python: Path, command: str) -> float:
     """Return the processor time of a command of ``uwaga`` in an empty folder, from its start to its end."""
+    line = f"{python} -m uwaga {command}"
     with tempfile.TemporaryDirectory() as folder, used_seconds() as seconds:
-        subprocess.run(
-            f"{python} -m uwaga {command}", shell=True, check=True, capture_output=True, cwd=folder
-        )
+        completed = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=folder)
+    if completed.returncode:
+        raise SystemExit(f"{line}: exit status {completed.returncode}\n{completed.stderr}")
     return seconds[0]
 
 
