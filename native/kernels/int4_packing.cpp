@@ -3,15 +3,12 @@
 #include <cstring>
 
 #include "kernels/kernels.h"
+#include "kernels/rounding.h"
 
 namespace uwaga {
 namespace {
 
 constexpr int64_t group = int4_inputs;
-
-// The number nearest to |x| < 2^22, ties to even; unlike std::nearbyint, compilers vectorise it.
-inline float nearest(float x) { return (x + 12582912.0f) - 12582912.0f; }
-inline float clamp(float x, float min, float max) { return x < min ? min : x > max ? max : x; }
 
 float sum(const float (&x)[group]) {
     float lanes[8] = {};

@@ -2,10 +2,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/rounding.h"
 #include "kernels/spread_rows.h"
 
 namespace uwaga {
 namespace {
+
+constexpr int64_t lanes = 16;  // for the compiler to vectorise
 
 constexpr int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -29,12 +32,22 @@ int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs) {
 }
 
 float largest_magnitude(const float* row, int64_t inputs) {
-    float largest = 0.0f, not_finite = 0.0f;  // NaN if a weight is not finite
-    for (int64_t k = 0; k < inputs; ++k) {
-        largest = std::fmax(largest, std::fabs(row[k]));
-        not_finite += row[k] * 0.0f;
+    float largest[lanes] = {}, not_finite[lanes] = {};  // NaN if a weight is not finite
+    const auto add = [&](float weight, int64_t lane) {
+        const float magnitude = std::fabs(weight);
+        largest[lane] = magnitude > largest[lane] ? magnitude : largest[lane];
+        not_finite[lane] += weight * 0.0f;
+    };
+    int64_t k = 0;
+    for (; k + lanes <= inputs; k += lanes) {
+        for (int64_t lane = 0; lane < lanes; ++lane) add(row[k + lane], lane);
     }
-    return std::isnan(not_finite) ? not_finite : largest;
+    for (; k < inputs; ++k) add(row[k], 0);
+    for (int64_t lane = 1; lane < lanes; ++lane) {
+        largest[0] = largest[lane] > largest[0] ? largest[lane] : largest[0];
+        not_finite[0] += not_finite[lane];
+    }
+    return std::isnan(not_finite[0]) ? not_finite[0] : largest[0];
 }
 
 void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales,
@@ -53,17 +66,20 @@ void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8
             continue;
         }
         if (largest < 1e-30f) continue;
-        const float scale = largest / static_cast<float>(levels);
-        const float inverse = static_cast<float>(levels) / largest;
+        const float max = static_cast<float>(levels), inverse = max / largest;
         int32_t sum = 0;
         int8_t* to = panels + n / panel * panel * depth + n % panel * 4;
-        for (int64_t k = 0; k < inputs; ++k) {
-            long q = std::lrintf(row[k] * inverse);
-            q = q > levels ? levels : q < -levels ? -levels : q;
-            to[k / 4 * 4 * panel + k % 4] = static_cast<int8_t>(q);
-            sum += static_cast<int32_t>(q);
+        for (int64_t first = 0; first < inputs; first += 64) {
+            int8_t numbers[64] = {};
+            const int64_t count = inputs - first < 64 ? inputs - first : 64;
+            for (int64_t k = 0; k < count; ++k) {
+                const float q = clamp(nearest(row[first + k] * inverse), -max, max);
+                numbers[k] = static_cast<int8_t>(static_cast<int32_t>(q));
+                sum += numbers[k];
+            }
+            for (int64_t k = 0; k < 64; k += 4) std::memcpy(to + (first + k) * panel, numbers + k, 4);
         }
-        scales[n] = scale;
+        scales[n] = largest / max;
         sums[n] = 128 * sum;
     }
 }
