@@ -29,8 +29,9 @@ UNSPACED_LETTERS = (
     "\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
 )
 """Letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana and Han."""
-LETTERS = rf"[^\W{UNSPACED_LETTERS}]+(?:[{MARKS}]+[^\W{UNSPACED_LETTERS}]*)*"
-WORD = re.compile(rf"{LETTERS}(?:[-'’]{LETTERS})*|[^\s{MARKS}][{MARKS}]*|[{MARKS}]")
+WORD = re.compile(
+    rf"(?=\w)(?>[-'’]?[^\W{UNSPACED_LETTERS}]++|[{MARKS}]++)+|(?![{MARKS}])\S[{MARKS}]*+|[{MARKS}]"
+)
 """A word: letters and digits with their marks and inner hyphens and apostrophes, or a single other character
 that is not white space, such as a punctuation mark or a letter of a script without spaces."""
 SPACED_WORD = re.compile(r"\S+")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -156,8 +157,8 @@ class VerbGroup(TyperGroup):
 
 
 def _convert_given_values(parameters: list[Any]) -> list[Any]:
-    """Return the parameters, patched so that only values that the user gave and that are not text are
-    converted.
+    """Return the parameters, patched so that typer converts only values that the user gave and that are
+    neither text nor paths.
 
     typer builds a pydantic validator for each parameter that it converts, which takes longer than reading a
     model's settings.
@@ -167,7 +168,9 @@ def _convert_given_values(parameters: list[Any]) -> list[Any]:
         source = context.get_parameter_source(parameter.name)
         is_default = source is not None and source.name == "DEFAULT" and not parameter.required
         kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
-        if not is_default and (kind not in (str, list[str]) or not isinstance(value, str | list | tuple)):
+        if kind is Path and isinstance(value, str):
+            value = Path(value)
+        elif not is_default and (kind not in (str, list[str]) or not isinstance(value, str | list | tuple)):
             try:
                 return convert(context, value)
             except typer.BadParameter as error:  # with pydantic's message

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from operator import attrgetter
 from string import ascii_letters
 from typing import NamedTuple
@@ -25,10 +25,8 @@ MAX_SPELLED_OUT = 12
 """Largest number in digits that is often spelled out."""
 MAX_IN_TIME = 60
 """Smallest number that is not a part of a time of day."""
-CLOCK = re.compile(
-    r"\b(?:uhr|o['’]clock|heures?|horas?|godzin\w*)\b|\d[:h]\d\d|\d ?[ap]m\b|[ap]\. ?m\.", re.IGNORECASE
-)
-"""A word or sign of a time of day."""
+CLOCK = r"\b(?:uhr|o['’]clock|heures?|horas?|godzin\w*)\b|\d[:h]\d\d|\d ?[ap]m\b|[ap]\. ?m\."
+"""A word or sign of a time of day, as a regular expression."""
 TIME = re.compile(r"\d[:h]\d\d")
 """A time of day in digits, which may be that of *five to twelve*."""
 METRIC = (
@@ -44,12 +42,9 @@ NOT_METRIC = (
     r"fahrenheit\w*)\b|°f|\(f\))"
 )
 """A unit that is not metric, as a regular expression."""
-UNITS = tuple(re.compile(units, re.IGNORECASE) for units in (METRIC, NOT_METRIC))
-MEASURES = tuple(
-    re.compile(rf"(?:[ -]\w{{1,20}}){{,2}}[ \u00a0\u202f-]?{units}", re.IGNORECASE)
-    for units in (METRIC, NOT_METRIC)
-)
-"""What follows a number with such a unit; there may be up to two words before it, as in *5 to 10 miles*."""
+UNITS = (METRIC, NOT_METRIC)
+BEFORE_UNIT = r"(?:[ -]\w{1,20}){,2}[ \u00a0\u202f-]?"
+"""What may stand between a number and its unit: up to two words, as in *5 to 10 miles*."""
 NUMBER = re.compile(r"\d+(?:[.,:'’\u00a0\u202f]\d+|(?<!\d\d\d\d) \d{3}(?!\d))*")
 """A number, with any separators of thousands, decimals, or hours and minutes."""
 DIGITS = re.compile(r"\d+")
@@ -76,7 +71,7 @@ MAGNITUDES: Mapping[tuple[int, ...], str] = {
 }
 """Words that multiply the number before them, by the powers of ten that they may mean."""
 WORDS = "|".join(f"({words})" for words in MAGNITUDES.values())
-MAGNITUDE = re.compile(rf"[ \u00a0\u202f-]?(?:{WORDS})(?:(?<=[百万萬만千천億亿억兆])|\b)", re.IGNORECASE)
+MAGNITUDE = rf"[ \u00a0\u202f-]?(?:{WORDS})(?:(?<=[百万萬만千천億亿억兆])|\b)"
 POWERS = tuple(MAGNITUDES)
 LAST_SPACED_CHARACTER = "\u2fff"
 """Last character of scripts with spaces between words; later scripts are written without spaces."""
@@ -177,12 +172,18 @@ class _Number(NamedTuple):
         return all(_is_below(value, bound) for value in self.parts or self.values)
 
 
+@cache
+def _pattern(expression: str) -> re.Pattern[str]:
+    """Compile a regular expression that ignores case, which takes longer than comparing most texts."""
+    return re.compile(expression, re.IGNORECASE)
+
+
 def _numbers(text: str) -> Iterator[_Number]:
     """Yield the numbers in digits of a text."""
     for match in NUMBER.finditer(text):
         powers, position = [0], match.end()
         for _ in range(MAX_MAGNITUDES):
-            word = MAGNITUDE.match(text, position)
+            word = _pattern(MAGNITUDE).match(text, position)
             if word is None or word.lastindex is None:
                 break
             powers = [power + other for power in powers for other in POWERS[word.lastindex - 1]]
@@ -203,7 +204,7 @@ def _numbers(text: str) -> Iterator[_Number]:
 def _spelled_out_powers(text: str) -> set[int]:
     """Return the powers of ten that a text's words such as "million" may mean, except words after digits."""
     powers = set[int]()
-    for match in MAGNITUDE.finditer(text):
+    for match in _pattern(MAGNITUDE).finditer(text):
         before = text[max(match.start() - 1, 0) : match.start()]
         is_whole = not match[0][0].isalpha() or match[0] > LAST_SPACED_CHARACTER or not before.isalpha()
         group = match.lastindex or 0
@@ -256,7 +257,7 @@ class _Text:
     @cached_property
     def has_units(self) -> tuple[bool, ...]:
         """Two flags: True if the text has a metric unit, and True if it has a unit that is not metric."""
-        return tuple(units.search(self.text) is not None for units in UNITS)
+        return tuple(_pattern(units).search(self.text) is not None for units in UNITS)
 
     def _number(self, words: NumberWords) -> _Number:
         parts = tuple(map(_integer_value, words.parts))
@@ -294,7 +295,7 @@ class _Comparison:
         text, other = self._text, self._other
         self._counterparts.add(other.possible_counterparts)
         copied = {other.text[slice(*number.span)] for number in find_numbers(other.text, text.language)}
-        is_clock = any(CLOCK.search(either.text) for either in (text, other))
+        is_clock = any(_pattern(CLOCK).search(either.text) for either in (text, other))
         numbers, self.unmatched = self.unmatched, []
         self.match(numbers)
         self.unmatched = [
@@ -312,8 +313,8 @@ class _Comparison:
             return False
         end = number.start + len(number.text)
         return any(
-            has_unit and measure.match(self._text.text, end)
-            for measure, has_unit in zip(MEASURES, reversed(self._other.has_units), strict=True)
+            has_unit and _pattern(BEFORE_UNIT + unit).match(self._text.text, end)
+            for unit, has_unit in zip(UNITS, reversed(self._other.has_units), strict=True)
         )
 
     def _may_be_fraction(self, number: _Number) -> bool:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 
-from uwaga.alignment.words import WORD, word_spans
 from uwaga.languages.function_words import NON_FINAL_WORDS
 from uwaga.results.translation import WordAlignment
 
@@ -74,6 +73,10 @@ def find_added_words(
         alignment: the word alignment of source and target, if it is known.
         terms: parts of the translation that a glossary requires.
     """
+    if sum(part[0].isalpha() for part in source.split()) > MAX_SHORT_WORDS:
+        return ()
+    from uwaga.alignment.words import word_spans  # not before it is needed
+
     source_words = list(islice(_words(source), MAX_SHORT_WORDS + 1))
     if not 0 < len(source_words) <= MAX_SHORT_WORDS or "\n" in target:
         return ()
@@ -102,4 +105,6 @@ def find_added_words(
 
 def _words(text: str) -> Iterator[str]:
     """Yield those words of a text that begin with a letter."""
+    from uwaga.alignment.words import WORD  # not before it is needed
+
     return (match[0] for match in WORD.finditer(text) if match[0][0].isalpha())
