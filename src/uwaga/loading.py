@@ -85,7 +85,7 @@ def load(
     if load_options.adapter is not None:
         raise SettingsError(f"{name}: {description} cannot take an adapter")
     if checkpoint.task == "generate":
-        return TextGenerator(**vars(load_generator(checkpoint, load_options)))
+        return TextGenerator(**load_generator(checkpoint, load_options)._asdict())
     if load_options.draft is not None:
         raise SettingsError(f"{name}: {description} takes no draft")
     if load_options.engine == "native":

@@ -56,7 +56,7 @@ def as_int8(matrix):
     first = -buffer.ctypes.data % 64
     panels = buffer[first : first + unpacked.size]
     panels[:] = unpacked
-    return replace(matrix, format="int8", arrays=(panels, *matrix.arrays[1:]))
+    return matrix._replace(format="int8", arrays=(panels, *matrix.arrays[1:]))
 
 
 def int4_and_int8_engines(model, isa=None, threads=1, keep=()):
@@ -66,7 +66,7 @@ def int4_and_int8_engines(model, isa=None, threads=1, keep=()):
     sizes = (model.vocabulary if source is None else source.num_embeddings, model.vocabulary)
     packed = pack(model.settings, sizes, state.__getitem__, "int4", keep)
     int8_matrices = {name: as_int8(matrix) for name, matrix in packed.matrices.items()}
-    int8 = replace(packed, matrices=int8_matrices, precision="int8")
+    int8 = packed._replace(matrices=int8_matrices, precision="int8")
     return [NativeModel(model.settings, SYMBOLS, sizes, weights, threads, isa) for weights in (packed, int8)]
 
 

@@ -122,8 +122,8 @@ def engine_without_spreading(model):
     for product in products(model.settings, *sizes):
         weight = np.concatenate([state[weight] for weight in product.weights])
         arrays = _core.pack_int8(weight, 127)
-        matrices[product.name] = replace(matrices[product.name], arrays=arrays, spread=False)
-    return NativeModel(model.settings, SYMBOLS, sizes, replace(packed, matrices=matrices))
+        matrices[product.name] = matrices[product.name]._replace(arrays=arrays, spread=False)
+    return NativeModel(model.settings, SYMBOLS, sizes, packed._replace(matrices=matrices))
 
 
 def test_int8_error_is_small_despite_a_few_large_inputs():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from uwaga.checkpoints.card import Card
 from uwaga.errors import SettingsError
@@ -46,8 +46,7 @@ class LanguagePair(tuple[str, str]):
         return pair
 
 
-@dataclass(frozen=True)
-class Direction:
+class Direction(NamedTuple):
     """The tokenisers and forced tokens for translation from one language to another.
 
     Attributes:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from uwaga.checkpoints.alignment_head import HEAD_FILE, read_head
 from uwaga.checkpoints.card import CARD, README
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from uwaga.checkpoints.description import Description
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(NamedTuple):
     """File name patterns of a format; none of the files can contain code that is executed.
 
     Attributes:
@@ -52,8 +51,7 @@ class Files:
     suffixes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """A format of model files.
 
     Attributes:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,7 @@ TOLERANCE = 2e-3
 """Tolerance when a stored position table, which may be rounded to 16 bits, is compared with the formula."""
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """A rule for obtaining a uwaga weight, or a part of one, from a stored tensor.
 
     Attributes:
@@ -41,8 +40,7 @@ class View:
     interleaved: int = 0
 
 
-@dataclass(frozen=True)
-class RowPadding:
+class RowPadding(NamedTuple):
     """Padding of a weight: only the first ``rows`` rows are stored; all further rows contain ``value``."""
 
     rows: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,8 +89,7 @@ class Heads:
             raise SettingsError(f"scale {self.scale}: give a finite number")
 
 
-@dataclass(frozen=True)
-class Positions:
+class Positions(NamedTuple):
     """An intervention that changes the positions of source or target tokens.
 
     Token i moves to the position ``places[i]``, counted from 0. Tokens beyond the length of ``places`` keep

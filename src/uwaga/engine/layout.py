@@ -8,7 +8,6 @@ library too (``native/checkpoints/settings.h``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -48,8 +47,7 @@ def unsupported_reason(settings: object) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(NamedTuple):
     """Sizes of a Transformer derived from its settings."""
 
     encoder_layers: int
@@ -79,8 +77,7 @@ class Sizes:
         )
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(NamedTuple):
     """A matrix of the engine: stored weights (outputs, inputs) stacked along the outputs, with their biases.
 
     Attributes:
@@ -170,8 +167,7 @@ class TensorLayout(NamedTuple):
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class PackedLayout:
+class PackedLayout(NamedTuple):
     """The matrices and tensors of an int8 or int4 folder by name; a matrix is stored as several tensors."""
 
     matrices: dict[str, MatrixLayout]

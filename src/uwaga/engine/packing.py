@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -82,8 +81,7 @@ IntegerWeight = tuple[NDArray[np.int8], NDArray[np.float32]]
 In a matrix of a single stored tensor, trailing zero outputs may be missing."""
 
 
-@dataclass(frozen=True)
-class Matrix:
+class Matrix(NamedTuple):
     """A packed matrix.
 
     Attributes:
@@ -113,8 +111,7 @@ class Matrix:
         return constructor(self.outputs, self.inputs, *self.arrays)
 
 
-@dataclass(frozen=True)
-class PackedWeights:
+class PackedWeights(NamedTuple):
     """The packed weights of a model.
 
     Attributes:

@@ -151,7 +151,7 @@ class TextGenerator:
         from uwaga.settings.load_options import LoadOptions
         from uwaga.translator.loading import load_generator
 
-        return cls(**vars(load_generator(name, LoadOptions.from_mapping(options))))
+        return cls(**load_generator(name, LoadOptions.from_mapping(options))._asdict())
 
     @overload
     def generate(  # type: ignore[overload-overlap]  # a str is a sequence of prompts too; it comes first

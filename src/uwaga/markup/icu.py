@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MESSAGE_HEAD = re.compile(r"\{\s*\w+\s*,\s*(plural|select|selectordinal)\s*,\s*(?:offset:\s*\d+\s*)?")
 BRANCH_START = re.compile(r"\s*(?:=\d+|[\w-]+)\s*\{")
@@ -22,8 +22,7 @@ MAX_BRACE_DEPTH = 32
 """Maximum depth of nested braces in a branch; deeper text is not read as a message."""
 
 
-@dataclass(frozen=True)
-class IcuMessage:
+class IcuMessage(NamedTuple):
     """A parsed message.
 
     Attributes:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 from uwaga.markup.inline import Inline, Tag, TagKind, is_kept, join_parts, match_pairs, written_text
 
@@ -95,8 +95,7 @@ def with_key(piece: Piece, key: str) -> Piece:
     return replace(piece, key=key) if isinstance(piece, Unit) else piece
 
 
-@dataclass(frozen=True)
-class Fragment:
+class Fragment(NamedTuple):
     """The pieces of a string in some format."""
 
     pieces: tuple[Piece, ...]
@@ -285,8 +284,7 @@ def text_unit(
     return Unit(inlines, write_lines, raw, copied_texts)
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(NamedTuple):
     """A line of a text.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from uwaga.decoder import Decoder
 from uwaga.search.batch import Batch
@@ -11,8 +12,7 @@ from uwaga.search.inputs import SearchSentence
 from uwaga.search.options import SearchOptions
 
 
-@dataclass(frozen=True)
-class BatchMaker:
+class BatchMaker(NamedTuple):
     """A factory for the batches of a search.
 
     Attributes:

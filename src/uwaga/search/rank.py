@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,8 +158,7 @@ def search_finished(
     return ranking.bound(running_scores, length + 1, longest) <= last_scores
 
 
-@dataclass(frozen=True)
-class StepOutcome:
+class StepOutcome(NamedTuple):
     """The outcome of a step, for streaming.
 
     Attributes:

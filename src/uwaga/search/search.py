@@ -14,7 +14,7 @@ decodes a sentence, or on the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,7 @@ from uwaga.search.options import SearchOptions
 from uwaga.search.rank import StepOutcome
 
 
-@dataclass(frozen=True)
-class StreamEvent:
+class StreamEvent(NamedTuple):
     """A decided token of a sentence or, as the last event of a sentence, its hypothesis.
 
     ``sentence`` is the index of the input. ``token`` is None in the last event of a sentence; ``hypothesis``

@@ -14,9 +14,9 @@ import difflib
 import inspect
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from uwaga.decoder import MAX_TOKENS
 from uwaga.errors import SettingsError, quoted
@@ -55,8 +55,7 @@ def check_string(name: str, value: object, expected: str) -> None:
         raise SettingsError(f"{name} must be {expected}, not {quoted(value)}")
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """The metadata of an option.
 
     Attributes:
@@ -93,8 +92,7 @@ def option(
     return {"option": Option(help, section, minimum, maximum, unset, internal, kind)}
 
 
-@dataclass(frozen=True)
-class OptionField:
+class OptionField(NamedTuple):
     """An option: a field of a dataclass, with the parsed type of the field.
 
     Attributes:

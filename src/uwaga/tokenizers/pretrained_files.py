@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from uwaga.errors import ModelError
 from uwaga.files.regular import read_regular
@@ -20,8 +19,7 @@ MAX_FILE_BYTES = 1 << 28
 """Maximum size of a file; the largest known vocabulary has 33 million bytes."""
 
 
-@dataclass(frozen=True)
-class AddedToken:
+class AddedToken(NamedTuple):
     """A special token, which is encoded as one id if it is spelt in a text.
 
     Attributes:
@@ -37,8 +35,7 @@ class AddedToken:
     special: bool = True
 
 
-@dataclass(frozen=True)
-class TokeniserConfig:
+class TokeniserConfig(NamedTuple):
     """The configuration of a tokeniser.
 
     Attributes:

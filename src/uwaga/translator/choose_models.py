@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,8 +40,7 @@ class ChosenStep(NamedTuple):
     checkpoint: Checkpoint
 
 
-@dataclass(frozen=True)
-class ChosenModels:
+class ChosenModels(NamedTuple):
     """Models chosen by name, or a chain of installed models whose files have been read and checked.
 
     Attributes:

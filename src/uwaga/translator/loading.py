@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.checkpoint import MODEL_KINDS, Checkpoint, Task
@@ -236,8 +236,7 @@ def _limit_batches(options: SearchOptions, decoder: Decoder) -> SearchOptions:
     return replace(options, batch_tokens=min(options.batch_tokens, max_tokens))
 
 
-@dataclass(frozen=True)
-class LoadedGenerator:
+class LoadedGenerator(NamedTuple):
     """A decoder-only model; the fields are those of :class:`uwaga.generation.TextGenerator`."""
 
     decoder: Decoder
@@ -270,7 +269,7 @@ def load_generator(name: ModelArgument, options: LoadOptions) -> LoadedGenerator
             "choose a draft model with the same vocabulary"
         )
     greedy = replace(generator.decoding, beam=1, nbest=1, sample=False)
-    return replace(generator, decoding=greedy, drafter=draft.decoder)
+    return generator._replace(decoding=greedy, drafter=draft.decoder)
 
 
 def load_filler(name: ModelArgument, options: LoadOptions) -> tuple[MaskedEncoder, FramedTokeniser]:

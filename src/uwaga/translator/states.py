@@ -19,7 +19,6 @@ from uwaga.decoder import Datastore, Decoder, Ids
 from uwaga.errors import DataError
 from uwaga.results.attention import Floats
 from uwaga.search import SearchOptions
-from uwaga.search.retrieval import forced_features
 from uwaga.translator.memories import StateStore
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ class StateCache:
             tokens = [size * (2 * index + 1) // (2 * PROBE_TOKENS) for index in range(PROBE_TOKENS)]
             source_size = getattr(decoder, "source_vocabulary", 0) or size
             source = [token * source_size // size for token in tokens]
-            [features] = forced_features(decoder, [source], [tokens], decoder.symbols.start)
+            [features] = _forced_features(decoder, [source], [tokens], decoder.symbols.start)
             self._fingerprint = hashlib.sha256(features.tobytes()).hexdigest()
         return self._fingerprint
 
@@ -158,14 +157,19 @@ def compute_states(model: PairReader, pairs: Sequence[TokenPair]) -> dict[TokenP
     if not pairs:
         return {}
     start = model.decoder.symbols.start if model.decoding.start is None else model.decoding.start
-    features = iter(
-        forced_features(
-            model.decoder, [pair.source for pair in pairs], [pair.target for pair in pairs], start
-        )
-    )
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    features = iter(_forced_features(model.decoder, sources, targets, start))
     return {
         pair: PairStates(_as_float16(next(features)), np.array(pair.target, dtype=np.int64)) for pair in pairs
     }
+
+
+def _forced_features(
+    decoder: Decoder, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], start: int
+) -> list[Floats]:
+    from uwaga.search.retrieval import forced_features  # not before it is needed
+
+    return forced_features(decoder, sources, targets, start)
 
 
 def build_datastore(states: Sequence[PairStates], radius: float) -> Datastore:

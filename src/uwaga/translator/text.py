@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from uwaga.translator.memories import TextContext
 
 
-@dataclass(frozen=True)
-class InlineText:
+class InlineText(NamedTuple):
     """A text with tags, and its position in a document."""
 
     inline: Inline
@@ -153,8 +152,7 @@ class Layer(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class TranslatedInline:
+class TranslatedInline(NamedTuple):
     """A translation (``translation``) and its text with the tags of the source (``inline``).
 
     ``alternatives`` are the alternatives of the translation with their tags.

@@ -135,7 +135,7 @@ def _weight_table(variables: Variables, settings: DecoderOnlySettings) -> Table:
         prefix, stored_prefix = f"decoder.{layer}", f"decoder/layer_{layer}"
         for name, view in LAYER_MATRICES:
             for kind in kinds:
-                stored_view = replace(view, name=f"{stored_prefix}/{view.name}/{kind}")
+                stored_view = view._replace(name=f"{stored_prefix}/{view.name}/{kind}")
                 weights[f"{prefix}.{name}.{kind}"] = (stored_view,)
         for name, norm in LAYER_NORMS:
             for kind, parameter in kinds.items():

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -249,7 +248,7 @@ def _weight_table(variables: Variables, settings: TransformerSettings, vocabular
     weights: dict[str, tuple[View, ...]] = {}
     for name, view in _layer_views(settings).items():
         for kind in ("weight", "bias"):
-            weights[f"{name}.{kind}"] = (replace(view, name=f"{view.name}/{kind}"),)
+            weights[f"{name}.{kind}"] = (view._replace(name=f"{view.name}/{kind}"),)
     for name, stored_norm in _norm_names(settings).items():
         weights[f"{name}.weight"] = (View(f"{stored_norm}/gamma"),)
         weights[f"{name}.bias"] = (View(f"{stored_norm}/beta"),)

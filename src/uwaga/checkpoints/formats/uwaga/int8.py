@@ -412,7 +412,7 @@ def _read_weights(path: Path, config: QuantisedConfig, is_shared: bool) -> Packe
     packed = _packed_weights(path, config, layout, parse_tensors(path, content))
     if file is not None:
         file.check()
-        packed = replace(packed, check=file.check)
+        packed = packed._replace(check=file.check)
     return packed
 
 
