@@ -63,11 +63,7 @@ def first_evidence(
     the probabilities in both directions and their means, linear and logarithmic, and these means relative to
     the maximum of the row and of the column.
 
-    Args:
-        maps: (heads, target words, source words), the best head first.
-        source: words of the source.
-        target: words of the translation.
-        lexicon: word translation probabilities.
+    ``maps``: (heads, target words, source words), the best head first.
     """
     shares = maps / (maps.sum(axis=1, keepdims=True) + SHARE_SMOOTHING)
     spelling = np.array([[_spelling_features(word, partner) for word in source] for partner in target])
@@ -100,11 +96,8 @@ def link_probabilities(
 ) -> Evidence:
     """Return the link probability of each word pair (target words, source words).
 
-    Args:
-        model: the weights.
-        maps: (heads, target words, source words) attention of the heads that the link model uses.
-        source: words of the source.
-        target: words of the translation.
+    ``model``: the weights. ``maps``: (heads, target words, source words) attention of the heads that the link
+    model uses.
     """
     if not source or not target:
         return np.zeros((len(target), len(source)))

@@ -19,11 +19,7 @@ HEAD_FILE = "alignment_head.json"
 
 
 def read_head(path: Path) -> AlignmentHead | None:
-    """Return the attention head stored for a model, or None if there is none.
-
-    Args:
-        path: the model's folder or file.
-    """
+    """Return the attention head stored for a model, or None if there is none."""
     adjacent = _adjacent_path(path)
     if adjacent.is_file():
         return _read(adjacent)
@@ -35,10 +31,6 @@ def read_head(path: Path) -> AlignmentHead | None:
 
 def write_head(path: Path, head: AlignmentHead) -> Path:
     """Store an attention head next to a model or, if the location is not writable, in the user's cache.
-
-    Args:
-        path: the model's folder or file.
-        head: the attention head.
 
     Returns:
         the path of the file that was written.

@@ -34,11 +34,8 @@ def check_against_weights(
 ) -> None:
     """Raise ModelError if the settings describe a larger model than the stored weights.
 
-    Args:
-        location: the file of the settings, for messages.
-        settings: settings of the model.
-        vocabulary: number of tokens of the larger vocabulary.
-        tensors: the stored tensors.
+    ``location``: the file of the settings, for messages. ``vocabulary``: number of tokens of the larger
+    vocabulary.
     """
     layers, width = layer_count(settings), settings.width
     if layers > len(tensors):

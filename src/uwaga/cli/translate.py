@@ -372,9 +372,7 @@ class _OutputFormat(NamedTuple):
     def show(self, translation: Translation, index: int) -> str:
         """Return the output for a translation and its alternatives: one line, or several in Moses format.
 
-        Args:
-            translation: a translation with its alternatives.
-            index: the index of its input line, from 0.
+        ``index``: the index of its input line, from 0.
         """
         if self.moses:
             return moses_lines(translation, index)

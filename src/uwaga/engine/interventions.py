@@ -53,12 +53,7 @@ class Heads:
         return self.kind == "encoder"
 
     def check(self, layers: int, heads: int) -> None:
-        """Check that a model has the layer and the head, and that the values are valid.
-
-        Args:
-            layers: number of layers of the model with this kind of attention.
-            heads: number of heads per layer.
-        """
+        """Check that a model has the layer and the head, and that the values are valid."""
         if self.kind not in ATTENTION_KINDS:
             raise SettingsError(f"unknown attention kind {self.kind!r}; known: {', '.join(ATTENTION_KINDS)}")
         if self.layer is not None and not 1 <= self.layer <= layers:

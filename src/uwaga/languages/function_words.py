@@ -42,9 +42,7 @@ NON_FINAL_WORDS = {
 def function_words(text: str, language: str) -> frozenset[int]:
     """Return the start positions of the function words of a text.
 
-    Args:
-        text: the text.
-        language: its language, as a two-letter code.
+    ``language``: its language, as a two-letter code.
     """
     pattern = _pattern(language)
     if pattern is None:

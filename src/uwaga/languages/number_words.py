@@ -511,10 +511,8 @@ def _in_order(parts: list[int]) -> list[int]:
 def find_numbers(text: str, language: str) -> list[NumberWords]:
     """Return the numbers from 2 up that a text spells out; *one* is often an article or a pronoun.
 
-    Args:
-        text: the text.
-        language: the code of its language; in languages without an entry in :data:`NUMBER_WORDS` nothing is
-            found.
+    ``language``: the code of its language; in languages without an entry in :data:`NUMBER_WORDS` nothing is
+    found.
     """
     vocabulary = _vocabulary(language)
     if vocabulary is None:
@@ -595,10 +593,8 @@ def possible_numbers(text: str, language: str) -> list[int]:
 def has_list(text: str, value: int, language: str) -> bool:
     """Return True if the first numbers after a comma have a sum, as 2 in *people, a man and a woman*.
 
-    Args:
-        text: the text, of which the first :data:`MAX_LIST` characters are considered.
-        value: the sum.
-        language: the code of the language of the text.
+    ``text``: the text, of which the first :data:`MAX_LIST` characters are considered. ``language``: the code
+    of the language of the text.
     """
     vocabulary = _vocabulary(language)
     items = LIST.match(_lower(text[:MAX_LIST]))

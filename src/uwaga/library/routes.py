@@ -93,10 +93,8 @@ class LanguageGraph(Generic[M]):
         chains of the same length, chains through English are preferred, then the chain whose lowest-ranked
         model has the highest rank.
 
-        Args:
-            source: code of the source language; ``en``, ``en_XX`` and ``eng_Latn`` are the same language.
-            target: code of the target language.
-            via: codes of all intermediate languages, in order; empty to let the graph choose.
+        ``source``: code of the source language; ``en``, ``en_XX`` and ``eng_Latn`` are the same language.
+        ``via``: codes of all intermediate languages, in order; empty to let the graph choose.
 
         Returns:
             the steps of the route, or None if there is no route. Without ``via``, a route has at most

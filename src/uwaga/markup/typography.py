@@ -88,10 +88,8 @@ def visible_text(inline: Inline) -> str:
 def apply_edits(inline: Inline, edits: Sequence[Edit]) -> Inline:
     """Return a text with replacements outside its tags.
 
-    Args:
-        inline: words and tags.
-        edits: replacements in :func:`visible_text`, in order, without overlaps. If a replacement extends
-            beyond a tag without text, its text is put before the tag.
+    ``edits``: replacements in :func:`visible_text`, in order, without overlaps. If a replacement extends
+    beyond a tag without text, its text is put before the tag.
     """
     parts: list[str | Tag] = []
     remaining_edits, start, end = deque(edits), 0, 0
@@ -119,9 +117,7 @@ def count_quotation_marks(text: str) -> int:
 def enclose_quotations(inline: Inline, language: str) -> Inline:
     """Return a text with straight double quotation marks replaced by tags around the quotations.
 
-    Args:
-        inline: words and tags.
-        language: the code of the language in whose style the tags are written.
+    ``language``: the code of the language in whose style the tags are written.
     """
     opening, closing = QUOTATION_MARKS.get(base_language(language), ENGLISH_MARKS)
     edits = list(_quotation_marks(DOUBLE_QUOTE, visible_text(inline), opening, closing))
@@ -202,9 +198,7 @@ def ascii_edits(text: str, find_unknown: Callable[[str], Collection[str]]) -> li
     replaced by the composed letter, or loses optional marks; control characters inside a word, such as soft
     hyphens, are removed.
 
-    Args:
-        text: the text.
-        find_unknown: returns the characters of a text that the model does not know.
+    ``find_unknown``: returns the characters of a text that the model does not know.
     """
     missing_characters = set(find_unknown(text))
     for kind in (DOUBLE_QUOTES, SINGLE_QUOTES):
@@ -268,10 +262,8 @@ def _ascii_equivalent(text: str, index: int) -> str | None:
 def typographic_edits(source: str, target: str, language: str) -> list[Edit]:
     """Return the edits that replace ASCII marks in a translation by the typographic marks of its source.
 
-    Args:
-        source: the source with its typographic marks, which were replaced by ASCII marks for the model.
-        target: the translation.
-        language: code of the target language, whose quotation marks are used.
+    ``source``: the source with its typographic marks, which were replaced by ASCII marks for the model.
+    ``language``: code of the target language, whose quotation marks are used.
     """
     edits: list[Edit] = []
     if any(mark in source for mark in DOUBLE_QUOTES + SINGLE_QUOTES) and '"' not in source:

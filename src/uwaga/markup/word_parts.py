@@ -32,12 +32,7 @@ def divide_words(
 ) -> tuple[Sequence[Span], Sequence[Span], Links]:
     """Return the words, divided at the tags inside them, and their links.
 
-    Args:
-        stripped_text: the source and its tags.
-        translation: the translation.
-        sources: the words of the source.
-        targets: the words of the translation.
-        links: the links between them.
+    ``stripped_text``: the source and its tags. ``links``: the links between them.
     """
     cuts = _inner_positions(stripped_text, sources)
     if not cuts:

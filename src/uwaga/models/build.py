@@ -38,11 +38,7 @@ def build_model(
 ) -> Seq2Seq:
     """Return a model with random weights.
 
-    Args:
-        settings: settings of any family.
-        symbols: special tokens of the target side.
-        source_vocabulary: number of source tokens.
-        target_vocabulary: number of target tokens.
+    ``settings``: settings of any family. ``symbols``: special tokens of the target side.
     """
     check_model(settings)
     sizes = (symbols, source_vocabulary, target_vocabulary)

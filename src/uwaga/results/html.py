@@ -72,9 +72,7 @@ def preformatted(text: str) -> str:
 def details(summary: str, content: str) -> str:
     """Return a collapsed section as HTML.
 
-    Args:
-        summary: plain text.
-        content: HTML.
+    ``summary``: plain text.
     """
     return f"<details><summary>{escape(summary)}</summary>\n{content}\n</details>"
 

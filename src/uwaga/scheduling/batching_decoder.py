@@ -64,11 +64,8 @@ class BatchingDecoder:
     Searches that need Python at every step (sampling, attention, n-gram blocking) run in the calling thread,
     on the model itself.
 
-    Args:
-        model_batch: the batch of the model.
-        context: the context of the call, checked during waits.
-        decoder: the model, or its variant that caches encoded sources
-            (:attr:`uwaga.decoder.Decoder.recording`); None for the model of the batch.
+    ``context``: the context of the call, checked during waits. ``decoder``: the model, or its variant that
+    caches encoded sources (:attr:`uwaga.decoder.Decoder.recording`); None for the model of the batch.
 
     Attributes:
         model_batch: the batch of the model.

@@ -100,9 +100,7 @@ class TokenBudget:
     def enqueue(self, lease: SearchLease, sizes: Sequence[int]) -> None:
         """Add sentences of a search, which enter the batch immediately if the budget allows it.
 
-        Args:
-            lease: the lease of the search.
-            sizes: source tokens times beams of each sentence.
+        ``sizes``: source tokens times beams of each sentence.
         """
         with self._lock:
             if lease.is_closed:

@@ -60,10 +60,8 @@ class PhraseStates:
 class Banks:
     """The phrase states of the running hypotheses of a batch.
 
-    Args:
-        phrases: the phrases of each sentence, or None for a sentence without phrases.
-        beams: beam size.
-        vocabulary: number of target tokens.
+    ``phrases``: the phrases of each sentence, or None for a sentence without phrases. ``vocabulary``: number
+    of target tokens.
     """
 
     # The automata of all sentences are concatenated: _roots (sentences,) are their first nodes.

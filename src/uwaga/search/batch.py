@@ -20,10 +20,7 @@ class Batch(ABC):
 
     A sentence is identified by its index.
 
-    Args:
-        decoder: the model.
-        options: how to search.
-        sentences: the sentences, in the order in which they enter.
+    ``sentences``: the sentences, in the order in which they enter.
     """
 
     def __init__(self, decoder: Decoder, options: SearchOptions, sentences: Sequence[SearchSentence]) -> None:
@@ -86,11 +83,8 @@ class Batch(ABC):
 class StepBatch(Batch):
     """A batch that calls the decoder for each step.
 
-    Args:
-        decoder: the model.
-        options: how to search.
-        sentences: the sentences, in the order in which they enter.
-        ranking: length normalisation; None for the one that the options specify.
+    ``sentences``: the sentences, in the order in which they enter. ``ranking``: length normalisation; None
+    for the one that the options specify.
     """
 
     def __init__(

@@ -92,10 +92,8 @@ def draw(table: Table, sampling: Sampling) -> Ids:
 def pick(weights: Table, mass: Table, sampling: Sampling) -> Ids:
     """Return the column of ``weights`` that each row's draw selects.
 
-    Args:
-        weights: (rows, top) unnormalised probabilities, descending.
-        mass: (rows,) sum of the weights of the distribution, of which ``weights`` may be only the head.
-        sampling: draws and top-p.
+    ``weights``: (rows, top) unnormalised probabilities, descending. ``mass``: (rows,) sum of the weights of
+    the distribution, of which ``weights`` may be only the head.
 
     Returns:
         (rows,) columns of ``weights``.

@@ -45,11 +45,7 @@ def with_entropies(
     The entropy is that of the model's own distribution over the complete vocabulary, regardless of banned or
     forced tokens, of sampling and of datastores.
 
-    Args:
-        decoder: the model.
-        sentences: the sentences that the hypotheses translate.
-        nbest_lists: hypotheses of each sentence.
-        options: the options of the search.
+    ``sentences``: the sentences that the hypotheses translate. ``nbest_lists``: hypotheses of each sentence.
     """
     positions = [
         (index, hypothesis_index)

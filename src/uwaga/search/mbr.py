@@ -51,10 +51,7 @@ def utilities(candidates: Sequence[str], references: Sequence[str], metric: Util
     BLEU with effective order and exponential smoothing, over words and punctuation marks (``\w+|[^\w\s]``),
     so that it needs no other library.
 
-    Args:
-        candidates: texts.
-        references: texts.
-        metric: ``chrf`` or ``bleu``.
+    ``metric``: ``chrf`` or ``bleu``.
 
     Returns:
         scores (candidates, references).

@@ -59,11 +59,6 @@ class Phrases:
         total: number of required tokens: the sum of ``sizes`` times ``times``.
         continues_word: (vocabulary,) True for tokens that continue a word; empty if unknown.
         bonus: None if the phrases are forced; otherwise the score added for each phrase token, in nats.
-
-    Args:
-        phrases: the phrases of the sentence.
-        continues_word: see the attribute.
-        bonus: see the attribute.
     """
 
     def __init__(
@@ -189,9 +184,7 @@ class Phrases:
     def from_tables(cls, tables: PhraseTables, continues_word: NDArray[np.bool_]) -> Phrases:
         """Return phrases from tables; their attribute ``phrases``, which the search does not use, is empty.
 
-        Args:
-            tables: as returned by :attr:`tables`.
-            continues_word: see the attribute.
+        ``tables``: as returned by :attr:`tables`.
         """
         sizes, times, whole_word, tokens, first, targets, reaches_end, ends, progress, bonus = tables
         phrases = cls.__new__(cls)

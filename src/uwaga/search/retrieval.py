@@ -150,11 +150,7 @@ def forced_features(
 ) -> list[Floats]:
     """Return the features from which the model predicts each token of known targets.
 
-    Args:
-        decoder: the model.
-        sources: the tokens of each sentence.
-        targets: the tokens of each target, end symbol included.
-        start: the first decoder input.
+    ``targets``: the tokens of each target, end symbol included. ``start``: the first decoder input.
 
     Returns:
         an array (target, width) for each sentence.

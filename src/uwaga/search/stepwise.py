@@ -6,11 +6,7 @@ from uwaga.decoder import Decoder, shared_positions
 
 
 class StepwiseDecoder:
-    """A decoder that wraps a model and that the search calls step by step; subclasses define the steps.
-
-    Args:
-        decoder: the model.
-    """
+    """A decoder that wraps a model and that the search calls step by step; subclasses define the steps."""
 
     verify: None = None
     join: None = None

@@ -50,11 +50,7 @@ STORE_PATTERN = "data/*/store.json"
 
 
 def format_run_report(run: Path) -> str:
-    """Return the HTML report of a finished or unfinished run.
-
-    Args:
-        run: folder of the run.
-    """
+    """Return the HTML report of a finished or unfinished run."""
     if not run.is_dir():
         raise DataError(f"{run}: no such folder; give the folder of a training run (`run` in its settings)")
     records = [values for _, values in read_records(run / METRICS_FILE)]

@@ -141,9 +141,7 @@ class Stage:
     def split_translated(self, passage: Passage, name: str) -> Passage:
         """Split the previous model's translation of a passage at the sentences of the passage.
 
-        Args:
-            passage: the translated passage.
-            name: the name of the text in messages, to which the language of the translation is added.
+        ``name``: the name of the text in messages, to which the language of the translation is added.
         """
         if self.terms is not None:  # if the translation of a sentence is empty, its terms must not be lost
             for sentence in passage.sentences:
@@ -252,11 +250,8 @@ def search_options(
 ) -> tuple[SearchOptions, ...]:
     """Return the search options of every model of a chain.
 
-    Args:
-        defaults: the defaults of the models.
-        requested_options: the options of a request; those in :data:`LAST_MODEL_OPTIONS` are for the last
-            model.
-        streaming: whether to return options for a single hypothesis.
+    ``requested_options``: the options of a request; those in :data:`LAST_MODEL_OPTIONS` are for the last
+    model. ``streaming``: whether to return options for a single hypothesis.
     """
     if isinstance(requested_options, SearchOptions):
         if len(defaults) > 1:

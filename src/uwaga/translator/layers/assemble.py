@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 
 
 def assemble(stage: Stage, passage: Passage) -> None:
-    """Set the translations of a passage and of its sentences from their hypotheses.
-
-    Args:
-        stage: the model and the options.
-        passage: the passage.
-    """
+    """Set the translations of a passage and of its sentences from their hypotheses."""
     model, sentences = stage.model, passage.sentences
     word = unknown_word(sentences, stage.options, model.score_stats)
     if word is not None:
@@ -214,11 +209,8 @@ def sentence_alignments(
 ) -> tuple[PieceAlignment, ...]:
     """Return the piece alignment of each sentence of a translation, copied sentences included.
 
-    Args:
-        passage: the text, split into sentences.
-        parts: the selected hypothesis of each sentence, with its ``alignment``.
-        source: tokeniser of the source side.
-        target: tokeniser of the target side.
+    ``passage``: the text, split into sentences. ``parts``: the selected hypothesis of each sentence, with its
+    ``alignment``.
     """
     from uwaga.alignment.piece_alignment import PieceAlignment
     from uwaga.alignment.piece_spans import piece_spans

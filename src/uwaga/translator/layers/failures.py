@@ -28,9 +28,7 @@ class FailedTextsError(DataError):
 class Failures:
     """A layer that calls the next layer and, if a text fails, stores the error in the text's translation.
 
-    Args:
-        layer: the next layer.
-        on_error: how to handle failures; with ``raise``, the error of the first text that fails is raised.
+    ``on_error``: how to handle failures; with ``raise``, the error of the first text that fails is raised.
     """
 
     def __init__(self, layer: Layer, on_error: OnError) -> None:

@@ -30,9 +30,7 @@ class _Message:
 class Messages:
     """A layer that translates texts together with the branches of their ICU messages.
 
-    Args:
-        layer: the next layer.
-        patterns: the patterns of placeholders inside branches.
+    ``patterns``: the patterns of placeholders inside branches.
     """
 
     def __init__(self, layer: Layer, patterns: Patterns) -> None:

@@ -12,12 +12,7 @@ ALREADY_TRANSLATED = "the text is already in the target language"
 
 
 class Untranslated:
-    """A layer that copies the given texts; the next layer translates all other texts.
-
-    Args:
-        layer: the next layer.
-        texts: the texts to copy.
-    """
+    """A layer that copies the given texts; the next layer translates all other texts."""
 
     def __init__(self, layer: Layer, texts: frozenset[str]) -> None:
         self._layer, self._texts = layer, texts

@@ -187,9 +187,7 @@ def _precision(file: GgufFile) -> Precision | None:
 def read_settings(file: GgufFile, name: str) -> DecoderOnlySettings:
     """Return the settings of a model.
 
-    Args:
-        file: the file of the model.
-        name: name of its architecture, one of :data:`ARCHITECTURES`.
+    ``name``: name of its architecture, one of :data:`ARCHITECTURES`.
     """
     return _SettingsReader(file, name, ARCHITECTURES[name]).read()
 

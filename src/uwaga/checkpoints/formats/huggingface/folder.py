@@ -212,12 +212,9 @@ class FamilyModel:
 class HuggingFaceFolder:
     """A model folder whose weight files are opened when they are first needed.
 
-    Args:
-        path: path of the folder.
-        config: the contents of its ``config.json``.
-        with_weights: False to read the folder for a description. Weights are then not compared with each
-            other or with the settings, PyTorch files are not opened, and problems with the weight files are
-            stored in :attr:`problems`.
+    ``with_weights``: False to read the folder for a description. Weights are then not compared with each
+    other or with the settings, PyTorch files are not opened, and problems with the weight files are stored in
+    :attr:`problems`.
     """
 
     def __init__(self, path: Path, config: Mapping[str, Any], with_weights: bool = True) -> None:

@@ -62,15 +62,7 @@ def write_shortlist(
 def read_shortlist(
     path: Path, source: Subwords, target: Subwords, source_vocabulary: int, target_vocabulary: int
 ) -> Shortlist:
-    """Read a model's shortlist and check its contents.
-
-    Args:
-        path: path of the shortlist.
-        source: the model's source tokeniser.
-        target: the model's target tokeniser.
-        source_vocabulary: number of source tokens.
-        target_vocabulary: number of target tokens.
-    """
+    """Read a model's shortlist and check its contents."""
     if not path.is_file():
         raise ModelError(f"{path}: no such file; create a shortlist with `uwaga shortlist`")
     card = _check_metadata(path, read_metadata(path))
