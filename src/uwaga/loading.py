@@ -10,12 +10,7 @@ from uwaga.errors import SettingsError
 from uwaga.generation import MaskFiller, TextGenerator
 from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.choose_models import choose_for
-from uwaga.translator.loading import (
-    load_filler,
-    load_generator,
-    load_model,
-    read_model,
-)
+from uwaga.translator.loading import load_filler, load_generator, load_model, read_model
 from uwaga.translator.translator import Translator
 
 if TYPE_CHECKING:

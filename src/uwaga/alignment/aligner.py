@@ -151,10 +151,7 @@ class WordAligner:
         self._table: Floats = np.zeros(0, dtype=np.float32)
 
     def fit(
-        self,
-        sources: Sequence[Sequence[str]],
-        targets: Sequence[Sequence[str]],
-        iterations: int = ITERATIONS,
+        self, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], iterations: int = ITERATIONS
     ) -> list[Links]:
         """Train on sentence pairs and return the links of each pair.
 

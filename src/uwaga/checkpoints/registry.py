@@ -327,9 +327,4 @@ def _is_gguf(path: Path) -> bool:
     return path.suffix == ".gguf" or _starts_with(path, GGUF_MAGIC)
 
 
-GGUF = Format(
-    "GGUF",
-    _is_gguf,
-    "uwaga.checkpoints.formats.gguf.read.read_gguf",
-    Files(suffixes=(".gguf",)),
-)
+GGUF = Format("GGUF", _is_gguf, "uwaga.checkpoints.formats.gguf.read.read_gguf", Files(suffixes=(".gguf",)))

@@ -8,12 +8,7 @@ from collections.abc import Mapping
 from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.engine.layout import stored_shapes
 from uwaga.errors import ModelError
-from uwaga.settings import (
-    DecoderOnlySettings,
-    EncoderOnlySettings,
-    ProphetNetSettings,
-    TransformerSettings,
-)
+from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings, ProphetNetSettings, TransformerSettings
 from uwaga.settings.recurrent import RecurrentSettings
 
 SizedSettings = (

@@ -29,14 +29,12 @@ NamedModels = Annotated[
     ),
 ]
 Target = Annotated[
-    str | None,
-    typer.Option(help="Translation to force-decode.", show_default="each model's translation"),
+    str | None, typer.Option(help="Translation to force-decode.", show_default="each model's translation")
 ]
 Words = Annotated[
     bool,
     typer.Option(
-        "--words",
-        help="Merge the pieces of each word: sum over source pieces, average over target pieces.",
+        "--words", help="Merge the pieces of each word: sum over source pieces, average over target pieces."
     ),
 ]
 Drawing = Annotated[
@@ -151,12 +149,7 @@ def attend(
 
 
 def attributions(
-    models: dict[str, str | None],
-    text: str,
-    target: str | None,
-    method: Any,
-    words: bool,
-    load: LoadOptions,
+    models: dict[str, str | None], text: str, target: str | None, method: Any, words: bool, load: LoadOptions
 ) -> list[Alignment]:
     """Return the attention and attributions of each model."""
     from uwaga import inspection

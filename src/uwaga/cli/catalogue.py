@@ -33,8 +33,7 @@ FromSource = Annotated[
     ),
 ]
 Mirror = Annotated[
-    str | None,
-    typer.Option(help="A URL or a folder to read instead of the catalogue's own address."),
+    str | None, typer.Option(help="A URL or a folder to read instead of the catalogue's own address.")
 ]
 IncludeAll = Annotated[
     bool, typer.Option("--all", help="Include unreleased models, and every catalogue if none is named.")

@@ -96,10 +96,7 @@ Samples = Annotated[int, typer.Option(min=1, help="Number of bootstrap samples."
 Sentences = Annotated[
     bool, typer.Option("--sentences", help="Print one line per sentence, with scores separated by tabs.")
 ]
-Source = Annotated[
-    Path | None,
-    typer.Option("--source", "-s", help="The source texts, for comet."),
-]
+Source = Annotated[Path | None, typer.Option("--source", "-s", help="The source texts, for comet.")]
 CometModel = Annotated[str, typer.Option(help="COMET's model.")]
 Alignments = Annotated[
     bool,

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from uwaga.generation import Filling
 
 Model = Annotated[
-    str,
-    typer.Argument(help="A BERT folder or a Hugging Face name (google-bert/bert-base-uncased)."),
+    str, typer.Argument(help="A BERT folder or a Hugging Face name (google-bert/bert-base-uncased).")
 ]
 Texts = Annotated[
     list[str] | None,

@@ -26,8 +26,7 @@ Model = Annotated[
     ),
 ]
 Prompts = Annotated[
-    list[str] | None,
-    typer.Argument(help="Texts to continue; if omitted, the lines of the input are used."),
+    list[str] | None, typer.Argument(help="Texts to continue; if omitted, the lines of the input are used.")
 ]
 ChatMode = Annotated[
     bool,

@@ -35,8 +35,7 @@ Limit = Annotated[
     int, typer.Option(min=1, help="Number of sentence pairs to score, from the start of the files.")
 ]
 Drawing = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="Write a figure to this file (.png, .svg or .pdf)."),
+    Path | None, typer.Option("--output", "-o", help="Write a figure to this file (.png, .svg or .pdf).")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object.")]
 

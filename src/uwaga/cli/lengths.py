@@ -20,16 +20,14 @@ TABLE_SUFFIXES = (".tsv", ".json")
 
 Sources = Annotated[Path, typer.Option("--source", "-s", help="Source sentences, one per line.")]
 SystemFiles = Annotated[
-    list[str] | None,
-    typer.Option(help="File of translations, optionally NAME=FILE. Repeatable."),
+    list[str] | None, typer.Option(help="File of translations, optionally NAME=FILE. Repeatable.")
 ]
 NamedModels = Annotated[
     list[str] | None,
     typer.Option("--model", "-m", help="Model to translate with, optionally NAME=FOLDER. Repeatable."),
 ]
 Buckets = Annotated[
-    int,
-    typer.Option(min=1, help="Number of groups of about equal size, from short to long sources."),
+    int, typer.Option(min=1, help="Number of groups of about equal size, from short to long sources.")
 ]
 Edges = Annotated[
     str | None,
@@ -47,17 +45,12 @@ Tokenize = Annotated[
 Lowercase = Annotated[bool, typer.Option("--lowercase", help="Compute case-insensitive BLEU.")]
 Samples = Annotated[int, typer.Option(min=0, help="Bootstrap samples for 95% intervals; 0 for no intervals.")]
 Beam = Annotated[
-    int | None,
-    typer.Option("--beam", "-b", help="Beam size for --model.", show_default="the model's"),
+    int | None, typer.Option("--beam", "-b", help="Beam size for --model.", show_default="the model's")
 ]
 Drawing = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="Write a figure to this file (.png, .svg or .pdf)."),
+    Path | None, typer.Option("--output", "-o", help="Write a figure to this file (.png, .svg or .pdf).")
 ]
-TableFile = Annotated[
-    Path | None,
-    typer.Option(help="Write the results to this file (.tsv or .json)."),
-]
+TableFile = Annotated[Path | None, typer.Option(help="Write the results to this file (.tsv or .json).")]
 EarlierTables = Annotated[
     list[Path] | None,
     typer.Option(

@@ -26,10 +26,7 @@ COMMANDS = ("installed", "list", "download", "remove", "path")
 DEFAULT_COMMAND = COMMANDS[0]
 """The default command of ``uwaga models``."""
 
-Folders = Annotated[
-    list[Path] | None,
-    typer.Argument(help="Further folders to search, such as `runs`."),
-]
+Folders = Annotated[list[Path] | None, typer.Argument(help="Further folders to search, such as `runs`.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, with every language.")]
 
 

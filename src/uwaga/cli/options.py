@@ -66,8 +66,7 @@ AnyModel = Annotated[
     ),
 ]
 Via = Annotated[
-    list[str] | None,
-    typer.Option(help="Pivot language between --from and --to; repeat for a longer chain."),
+    list[str] | None, typer.Option(help="Pivot language between --from and --to; repeat for a longer chain.")
 ]
 
 DETAIL_OPTIONS = ("attention", "entropy", "alignment", "coverage")

@@ -16,10 +16,7 @@ from uwaga.settings.load_options import LoadOptions
 if TYPE_CHECKING:
     from uwaga.conversion.shortlist import ShortlistTrial
 
-Sources = Annotated[
-    Path,
-    typer.Argument(help="Source sentences, one per line; may be compressed."),
-]
+Sources = Annotated[Path, typer.Argument(help="Source sentences, one per line; may be compressed.")]
 Targets = Annotated[Path, typer.Argument(help="Their translations, line by line.")]
 ShortlistFile = Annotated[Path, typer.Option("--output", "-o", help="Shortlist file to write.")]
 Frequent = Annotated[
@@ -31,8 +28,7 @@ HeldOut = Annotated[
     int, typer.Option(min=1, help="Number of pairs to hold out for evaluation; at most a tenth of all.")
 ]
 DevSource = Annotated[
-    Path | None,
-    typer.Option(help="Source sentences to evaluate on instead of held-out pairs."),
+    Path | None, typer.Option(help="Source sentences to evaluate on instead of held-out pairs.")
 ]
 DevTarget = Annotated[Path | None, typer.Option(help="Their translations.")]
 TrialBeam = Annotated[

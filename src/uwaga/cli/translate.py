@@ -198,8 +198,7 @@ class Notes:
 
 
 Texts = Annotated[
-    list[str] | None,
-    typer.Argument(help="Texts to translate; if omitted, the lines of the input are used."),
+    list[str] | None, typer.Argument(help="Texts to translate; if omitted, the lines of the input are used.")
 ]
 NbestFormat = Annotated[
     Literal["tabs", "moses"],

@@ -88,10 +88,7 @@ class LinkLines:
         return f"{self._file.path}, line {self._line_number}"
 
     def _reject_word(self, word: int, side: str, word_count: int) -> None:
-        unit = {
-            "words": "words and punctuation marks",
-            "spaces": "strings between spaces",
-        }[self._file.kind]
+        unit = {"words": "words and punctuation marks", "spaces": "strings between spaces"}[self._file.kind]
         raise DataError(
             f"{self._location}: a link refers to {side} word {word}, but the {side} has only {word_count} "
             f"{unit}, counted from 0; check training.guided_alignment.words, which says how the file counts "
@@ -114,10 +111,7 @@ class LinkConverter:
     """
 
     def __init__(
-        self,
-        mixture: Mixture,
-        tokenisers: tuple[TrainingSubwords, TrainingSubwords],
-        forms: Sequence[str],
+        self, mixture: Mixture, tokenisers: tuple[TrainingSubwords, TrainingSubwords], forms: Sequence[str]
     ) -> None:
         """Create a converter; ``forms`` are the names of the surface forms of the sources."""
         self._mixture, self._forms = mixture, forms

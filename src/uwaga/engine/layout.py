@@ -15,12 +15,7 @@ import numpy as np
 from uwaga.engine import _core
 from uwaga.results.attention import Floats
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
-from uwaga.settings.recurrent import (
-    BahdanauSettings,
-    GnmtSettings,
-    LuongSettings,
-    RecurrentSettings,
-)
+from uwaga.settings.recurrent import BahdanauSettings, GnmtSettings, LuongSettings, RecurrentSettings
 
 Precision = Literal["float32", "bfloat16", "int8", "int4"]
 TransformerLike = TransformerSettings | DecoderOnlySettings

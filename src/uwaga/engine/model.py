@@ -10,12 +10,7 @@ import numpy as np
 
 from uwaga.decoder import BeamRules, Choice, Datastore, Ids, Memory, State, Step, Symbols, Verify
 from uwaga.engine import _core
-from uwaga.engine.beam_search import (
-    NativeBeamSearch,
-    NativeRunningBatch,
-    convert_errors,
-    core_datastore,
-)
+from uwaga.engine.beam_search import NativeBeamSearch, NativeRunningBatch, convert_errors, core_datastore
 from uwaga.engine.cpu import resolve_isa, usable_cores
 from uwaga.engine.insight import MAX_BYTES
 from uwaga.engine.interventions import Intervention, core_edits, edited_positions

@@ -107,11 +107,7 @@ def aligner_links(pairs: Sequence[tuple[str, str]], words: WordKind = "words") -
 
 
 def _all_links(
-    translator: Translator,
-    pair: tuple[str, str],
-    ids: TokenPair,
-    cross: Floats,
-    words: WordKind,
+    translator: Translator, pair: tuple[str, str], ids: TokenPair, cross: Floats, words: WordKind
 ) -> list[tuple[AlignmentHead, set[tuple[int, int]]]]:
     """Return each head's links in a pair; ``cross`` is (layers, heads, target with end symbol, source)."""
     sides = (pair[0], ids.source, translator.source), (pair[1], ids.target[:-1], translator.target)

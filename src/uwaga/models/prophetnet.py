@@ -97,11 +97,7 @@ class ProphetNet(Seq2Seq):
     """
 
     def __init__(
-        self,
-        settings: ProphetNetSettings,
-        symbols: Symbols,
-        source_vocabulary: int,
-        target_vocabulary: int,
+        self, settings: ProphetNetSettings, symbols: Symbols, source_vocabulary: int, target_vocabulary: int
     ) -> None:
         super().__init__()
         if source_vocabulary != target_vocabulary:

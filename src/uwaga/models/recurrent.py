@@ -119,11 +119,7 @@ class Recurrent(Seq2Seq):
     """
 
     def __init__(
-        self,
-        settings: RecurrentSettings,
-        symbols: Symbols,
-        source_vocabulary: int,
-        target_vocabulary: int,
+        self, settings: RecurrentSettings, symbols: Symbols, source_vocabulary: int, target_vocabulary: int
     ) -> None:
         super().__init__()
         if settings.tie == "all" and source_vocabulary != target_vocabulary:

@@ -107,11 +107,7 @@ class Transformer(Seq2Seq):
     """Decoder layer and head, from 0, whose cross-attention is trained to align (Garg 2019 §4)."""
 
     def __init__(
-        self,
-        settings: TransformerSettings,
-        symbols: Symbols,
-        source_vocabulary: int,
-        target_vocabulary: int,
+        self, settings: TransformerSettings, symbols: Symbols, source_vocabulary: int, target_vocabulary: int
     ) -> None:
         super().__init__()
         self.settings, self.symbols, self.vocabulary = settings, symbols, target_vocabulary

@@ -21,15 +21,7 @@ from uwaga.search.batch import StepBatch
 from uwaga.search.constraints import start_token
 from uwaga.search.inputs import SearchSentence
 from uwaga.search.options import SearchOptions
-from uwaga.search.rank import (
-    FinishedHypotheses,
-    Flags,
-    Ranking,
-    Scores,
-    StepOutcome,
-    gather,
-    search_finished,
-)
+from uwaga.search.rank import FinishedHypotheses, Flags, Ranking, Scores, StepOutcome, gather, search_finished
 
 
 @dataclass(frozen=True)

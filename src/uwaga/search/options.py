@@ -82,8 +82,7 @@ class SearchOptions:
     )
 
     score_forced: bool | Literal["length"] = field(
-        default=True,
-        metadata=option("Count forced tokens in the score", section="Search", internal=True),
+        default=True, metadata=option("Count forced tokens in the score", section="Search", internal=True)
     )
     """False ranks as ``transformers`` does: a forced prefix adds neither log-probability nor length, and a
     forced first or last token adds length only. ``"length"`` ranks as CTranslate2 does: all forced tokens add
@@ -169,10 +168,7 @@ class SearchOptions:
     no_repeat_ngram: int = field(
         default=0,
         metadata=option(
-            "Never repeat an n-gram of this size; 0 is off",
-            section="Search",
-            minimum=0,
-            unset="the model's",
+            "Never repeat an n-gram of this size; 0 is off", section="Search", minimum=0, unset="the model's"
         ),
     )
 
@@ -190,14 +186,12 @@ class SearchOptions:
     """Precedes a prefix, unless the prefix begins with it."""
 
     banned: tuple[int, ...] = field(
-        default=(),
-        metadata=option("Token ids never produced", section="Search", minimum=0, internal=True),
+        default=(), metadata=option("Token ids never produced", section="Search", minimum=0, internal=True)
     )
     """The start and padding symbols are always banned."""
 
     unknown: bool = field(
-        default=True,
-        metadata=option("Allow the unknown symbol", section="Search", internal=True),
+        default=True, metadata=option("Allow the unknown symbol", section="Search", internal=True)
     )
 
     renormalise: bool = field(
@@ -283,8 +277,7 @@ class SearchOptions:
     )
 
     attention: bool | Literal["all"] = field(
-        default=False,
-        metadata=option("Return attention weights", section="Output"),
+        default=False, metadata=option("Return attention weights", section="Output")
     )
     """True: the cross-attention (target, source) averaged over the heads of the last layer. ``"all"``: every
     attention matrix of the model, which the translator records afterwards; to the search it is False."""
@@ -298,8 +291,7 @@ class SearchOptions:
     )
 
     alignment: bool = field(
-        default=False,
-        metadata=option("Align the words of text and translation", section="Output"),
+        default=False, metadata=option("Align the words of text and translation", section="Output")
     )
     """Computed by the translator, not by the search."""
 

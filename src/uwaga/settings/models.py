@@ -201,10 +201,7 @@ Family = (
 FAMILIES: dict[str, type[StrictModel]] = {
     kind.model_fields["family"].default: kind for kind in get_args(Family)
 }
-ModelSettings = Annotated[
-    Annotated[Family, Field(discriminator="family")],
-    BeforeValidator(expand_model),
-]
+ModelSettings = Annotated[Annotated[Family, Field(discriminator="family")], BeforeValidator(expand_model)]
 
 
 class SourceSettings(StrictModel):

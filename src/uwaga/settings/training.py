@@ -301,8 +301,7 @@ class SweepSettings(StrictModel):
     """A hyperparameter search: the settings file of `uwaga train --sweep`."""
 
     parameters: dict[str, ParameterSettings] = Field(
-        description="values to try for each setting, such as training.schedule.peak",
-        min_length=1,
+        description="values to try for each setting, such as training.schedule.peak", min_length=1
     )
     trials: PositiveInt = Field(20, description="total number of runs, including those of earlier calls")
     metric: Literal["bleu", "chrf", "loss"] | None = Field(

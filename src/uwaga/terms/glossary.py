@@ -124,10 +124,7 @@ class Glossary:
 
     @classmethod
     def read(
-        cls,
-        path: str | PathLike[str],
-        languages: tuple[str, str] | None = None,
-        ignore_case: bool = False,
+        cls, path: str | PathLike[str], languages: tuple[str, str] | None = None, ignore_case: bool = False
     ) -> Glossary:
         """Read a ``.tsv``, ``.csv`` or ``.tbx`` file, which may be compressed; see :mod:`uwaga.terms.files`.
 

@@ -36,10 +36,7 @@ MAX_SECONDS = 60.0
 """Maximum number of seconds in which updates are measured; only the last update may exceed it."""
 _SAMPLE_PAIRS = 10_000  # number of pairs of the corpus that are used
 _RANDOM_LENGTH = 25  # number of tokens in a random sentence, about that of a sentence in news
-_MIN_UPDATES, _MAX_ERROR = (
-    5,
-    0.02,
-)  # minimum number of updates, and maximum relative error of their mean
+_MIN_UPDATES, _MAX_ERROR = (5, 0.02)  # minimum number of updates, and maximum relative error of their mean
 _MIN_PIECES = 64  # minimum size of the vocabulary of a small corpus
 _DECODED_SENTENCES = 100  # number of sentences translated to estimate the time of validations
 

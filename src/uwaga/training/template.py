@@ -16,10 +16,7 @@ from uwaga.settings import Settings, StrictModel, change_setting, parse, preset_
 
 _EXAMPLE_SETTINGS = {
     "run": "runs/my-model",
-    "data": {
-        "train": ["train.src.txt", "train.tgt.txt"],
-        "dev": ["dev.src.txt", "dev.tgt.txt"],
-    },
+    "data": {"train": ["train.src.txt", "train.tgt.txt"], "dev": ["dev.src.txt", "dev.tgt.txt"]},
 }
 _FIRST_SETTINGS = ("family", "encoder_layers", "decoder_layers")
 """Names of the settings that are listed first in their group."""

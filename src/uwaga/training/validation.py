@@ -158,10 +158,7 @@ def validate(
         results = search(validation_decoder(model), sentences, options)
         texts = [target.decode(list(hypotheses[0].tokens)) for hypotheses in results]
         report = evaluate(
-            texts,
-            [pair.references for pair in pairs],
-            ("bleu", "chrf"),
-            tokenize=training.bleu_tokenise,
+            texts, [pair.references for pair in pairs], ("bleu", "chrf"), tokenize=training.bleu_tokenise
         )
         return Validation(
             loss,

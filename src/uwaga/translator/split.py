@@ -17,15 +17,7 @@ from uwaga.results.translation import Span
 from uwaga.scheduling.call_context import while_active
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import BYTE_PIECES, Subwords
-from uwaga.tokenizers.text import (
-    JOINERS,
-    LINE_BREAK,
-    clusters,
-    compose,
-    is_all_capitals,
-    is_control,
-    is_mark,
-)
+from uwaga.tokenizers.text import JOINERS, LINE_BREAK, clusters, compose, is_all_capitals, is_control, is_mark
 from uwaga.tokenizers.tokeniser import TARGET_TAG
 from uwaga.translator.checks import (
     UNKNOWN_LANGUAGE_CODES,

@@ -93,8 +93,7 @@ class _LstmCell(torch.autograd.Function):
         )
         grad_output_gate = _sigmoid_backward(grad_hidden * cell_tanh, output_gate)
         return torch.cat(
-            [grad_input_forget, _tanh_backward(grad_next * input_gate, candidate), grad_output_gate],
-            dim=1,
+            [grad_input_forget, _tanh_backward(grad_next * input_gate, candidate), grad_output_gate], dim=1
         ), grad_next * forget_gate
 
 

@@ -57,11 +57,7 @@ class Part(NamedTuple):
 
 
 def join_sentences(
-    passage: Passage,
-    model: Model,
-    nbest: int = 1,
-    has_alignment: bool = False,
-    warnings: Sequence[str] = (),
+    passage: Passage, model: Model, nbest: int = 1, has_alignment: bool = False, warnings: Sequence[str] = ()
 ) -> Translation:
     """Join the n-best lists of sentences into one translation with up to ``nbest - 1`` alternatives.
 

@@ -95,9 +95,7 @@ def _write(text: Text, messages: dict[Tag, _Message]) -> None:
         replace(translation, text=plain_text(inline)) for translation, inline in text.tagged_translations
     ]
     text.translation = replace(
-        best,
-        warnings=tuple(dict.fromkeys([*best.warnings, *warnings])),
-        alternatives=tuple(alternatives),
+        best, warnings=tuple(dict.fromkeys([*best.warnings, *warnings])), alternatives=tuple(alternatives)
     )
 
 

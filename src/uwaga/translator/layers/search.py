@@ -36,10 +36,7 @@ def search_best(stage: Stage, sentences: Sequence[Sentence], options: SearchOpti
 
 
 def repair_incomplete_characters(
-    stage: Stage,
-    sentences: Sequence[SearchInput],
-    lists: list[list[Hypothesis]],
-    options: SearchOptions,
+    stage: Stage, sentences: Sequence[SearchInput], lists: list[list[Hypothesis]], options: SearchOptions
 ) -> None:
     """Replace hypotheses that contain byte tokens of an incomplete character.
 
@@ -81,11 +78,7 @@ def repair_incomplete_characters(
         prefix = hypothesis.tokens[: complete_prefix_length(hypothesis.tokens, tokens)]
         inputs.append(
             SearchInput(
-                sentence.ids,
-                prefix,
-                sentence.phrases,
-                history=sentence.history,
-                datastore=sentence.datastore,
+                sentence.ids, prefix, sentence.phrases, history=sentence.history, datastore=sentence.datastore
             )
         )
     results = search(stage.search_decoder, inputs, options)

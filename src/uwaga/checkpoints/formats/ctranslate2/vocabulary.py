@@ -120,10 +120,7 @@ def read_tokenisers(
     if is_segmented:
         models = [None, None]
     elif pieces is None and (folder / SOURCE).is_file() and (folder / TARGET).is_file():
-        models = [
-            read_sentencepiece(folder / SOURCE),
-            read_sentencepiece(folder / TARGET),
-        ]
+        models = [read_sentencepiece(folder / SOURCE), read_sentencepiece(folder / TARGET)]
         prefix, suffix = (), (vocabularies.source_symbols.end,)  # as in Marian's tokeniser
     elif pieces is not None or (folder / PIECES).is_file():
         models = [read_sentencepiece(pieces or folder / PIECES)] * 2

@@ -254,10 +254,7 @@ class _SettingsReader:
             "tie_output": OUTPUT not in tensors,
             "dropout": 0.0,
         }
-        for name, key in (
-            ("score_cap", "attn_logit_softcapping"),
-            ("logit_cap", "final_logit_softcapping"),
-        ):
+        for name, key in (("score_cap", "attn_logit_softcapping"), ("logit_cap", "final_logit_softcapping")):
             if self.has_key(key) and self.file.metadata[self.full_key(key)] != 0.0:
                 values[name] = self.number(key)
         if layers == architecture.wide_scale_layers:

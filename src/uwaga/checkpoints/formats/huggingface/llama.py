@@ -303,10 +303,7 @@ def _setting_values(reader: ConfigReader, family: Family) -> dict[str, Any]:
     }
     if family.is_gemma:
         values["score_scale"] = reader.number("query_pre_attn_scalar", 256) ** -0.5
-        for name, key in (
-            ("score_cap", "attn_logit_softcapping"),
-            ("logit_cap", "final_logit_softcapping"),
-        ):
+        for name, key in (("score_cap", "attn_logit_softcapping"), ("logit_cap", "final_logit_softcapping")):
             values[name] = None if config.get(key) is None else reader.number(key, 1.0)
     if local_rotary is not None and window is not None:
         values["local_rotary"] = local_rotary

@@ -20,13 +20,7 @@ from uwaga.checkpoints.storage.json_file import read_optional
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError
 from uwaga.settings import TransformerSettings
-from uwaga.tokenizers.marian import (
-    END,
-    PAD,
-    UNKNOWN,
-    MarianTokeniser,
-    read_vocabulary,
-)
+from uwaga.tokenizers.marian import END, PAD, UNKNOWN, MarianTokeniser, read_vocabulary
 from uwaga.tokenizers.pretrained import TokenIds, TokeniserPair, read_pegasus_tokeniser
 from uwaga.tokenizers.sentencepiece import read_sentencepiece
 

@@ -14,13 +14,7 @@ from uwaga.errors import ModelError, printable
 from uwaga.files.regular import read_regular
 from uwaga.search import SearchOptions
 from uwaga.settings.yaml_text import load_yaml
-from uwaga.tokenizers.marian import (
-    END,
-    UNKNOWN,
-    MarianTokeniser,
-    add_padding,
-    ids_by_piece,
-)
+from uwaga.tokenizers.marian import END, UNKNOWN, MarianTokeniser, add_padding, ids_by_piece
 from uwaga.tokenizers.sentencepiece import SentencePieceModel, read_sentencepiece
 
 MAX_BYTES = 1 << 26

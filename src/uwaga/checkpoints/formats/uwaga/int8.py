@@ -36,12 +36,7 @@ from uwaga.checkpoints.formats.uwaga.int8_config import (
 )
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
 from uwaga.checkpoints.formats.uwaga.names import INT8_WEIGHTS as WEIGHTS
-from uwaga.checkpoints.formats.uwaga.read import (
-    SymbolIds,
-    decoding_settings,
-    expand_model,
-    read_tokeniser,
-)
+from uwaga.checkpoints.formats.uwaga.read import SymbolIds, decoding_settings, expand_model, read_tokeniser
 from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.storage.json_file import read_mapping
 from uwaga.checkpoints.storage.memory import SharedFile, read_private
@@ -148,10 +143,7 @@ def _shared_codec(source: Subwords, target: Subwords) -> TokenizersCodec | Sente
     if not isinstance(source, FramedTokeniser) or not isinstance(target, FramedTokeniser):
         return None
     same_language = replace(
-        target,
-        symbols=source.symbols,
-        language=source.language,
-        language_position=source.language_position,
+        target, symbols=source.symbols, language=source.language, language_position=source.language_position
     )
     if same_language != source or source.prompt_prefix or source.stop:
         return None
