@@ -83,8 +83,8 @@ def test_number_in_words_has_its_value(value):
 
 @pytest.mark.parametrize("language", NUMBER_WORDS)
 def test_single_number_word_has_exactly_one_value(language):
-    for line in NUMBER_WORDS[language].strip().splitlines():
-        value, *words = line.split("|")[0].split()
+    for entry in NUMBER_WORDS[language].split(","):
+        value, *words = entry.split("|")[0].split()
         for word in words:
             assert values(word.upper(), language) == ([int(value)] if int(value) > 1 else [])
 

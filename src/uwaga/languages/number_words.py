@@ -14,250 +14,101 @@ from uwaga.languages.codes import base_language
 
 NUMBER_WORDS = {
     "de": """
-        0 |null
-        1 ein eins
-        2 zwei zwo zweien|beid doppel paar zwilling übermorgen
-        3 drei dreien dreier|dritt drill trio
-        4 vier vieren|quad quart
-        5 fünf fuenf fünfen
-        6 sechs sechsen
-        7 sieben|siebt
-        8 acht
-        9 neun
-        10 zehn|jahrzehnt
-        11 elf
-        12 zwölf zwoelf|dutzend mittag mitternacht
-        13 dreizehn
-        14 vierzehn
-        15 fünfzehn fuenfzehn
-        16 sechzehn
-        17 siebzehn
-        18 achtzehn
-        19 neunzehn
-        20 zwanzig
-        30 dreißig dreissig
-        40 vierzig
-        50 fünfzig fuenfzig
-        60 sechzig
-        70 siebzig
-        80 achtzig
-        90 neunzig
-        100 hundert|jahrhundert
-        1000 tausend|jahrtausend
-        1000000 million millionen
-        1000000000 milliarde milliarden
-        1000000000000 billion billionen
+        0 |null, 1 ein eins, 2 zwei zwo zweien|beid doppel paar zwilling übermorgen,
+        3 drei dreien dreier|dritt drill trio, 4 vier vieren|quad quart, 5 fünf fuenf fünfen, 6 sechs sechsen,
+        7 sieben|siebt, 8 acht, 9 neun, 10 zehn|jahrzehnt, 11 elf, 12 zwölf zwoelf|dutzend mittag mitternacht,
+        13 dreizehn, 14 vierzehn, 15 fünfzehn fuenfzehn, 16 sechzehn, 17 siebzehn, 18 achtzehn, 19 neunzehn,
+        20 zwanzig, 30 dreißig dreissig, 40 vierzig, 50 fünfzig fuenfzig, 60 sechzig, 70 siebzig, 80 achtzig,
+        90 neunzig, 100 hundert|jahrhundert, 1000 tausend|jahrtausend, 1000000 million millionen,
+        1000000000 milliarde milliarden, 1000000000000 billion billionen
     """,
     "en": """
-        0 |zero nil. naught no.
-        1 one
-        2 two|biped bidim bilat biling
-        2 |both couple double either fortnight neither opposite pair second. twice twin
-        3 three|third thrice triang tricy tridim tripl trio
-        4 four|quad quart
-        5 five|fifth quint
-        6 six
-        7 seven
-        8 eight
-        9 nine|ninth
-        10 ten|decade
-        11 eleven
-        12 twelve|dozen midday midnight noon twelfth
-        13 thirteen
-        14 fourteen|fortnight
-        15 fifteen
-        16 sixteen
-        17 seventeen
-        18 eighteen
-        19 nineteen
-        20 twenty|twentie
-        30 thirty|thirtie
-        40 forty fourty|fortie
-        50 fifty|fiftie
-        60 sixty|sixtie
-        70 seventy|seventie
-        80 eighty|eightie
-        90 ninety|ninetie
-        100 hundred|centur
-        1000 thousand|millenni
-        1000000 million
-        1000000000 billion
+        0 |zero nil. naught no., 1 one, 2 two|biped bidim bilat biling,
+        2 |both couple double either fortnight neither opposite pair second. twice twin,
+        3 three|third thrice triang tricy tridim tripl trio, 4 four|quad quart, 5 five|fifth quint, 6 six,
+        7 seven, 8 eight, 9 nine|ninth, 10 ten|decade, 11 eleven,
+        12 twelve|dozen midday midnight noon twelfth, 13 thirteen, 14 fourteen|fortnight, 15 fifteen,
+        16 sixteen, 17 seventeen, 18 eighteen, 19 nineteen, 20 twenty|twentie, 30 thirty|thirtie,
+        40 forty fourty|fortie, 50 fifty|fiftie, 60 sixty|sixtie, 70 seventy|seventie, 80 eighty|eightie,
+        90 ninety|ninetie, 100 hundred|centur, 1000 thousand|millenni, 1000000 million, 1000000000 billion,
         1000000000000 trillion
     """,
     "fr": """
-        0 |zéro nul
-        1 un une
-        2 deux|bidim bilat biling bipèd couple double paire second
-        3 trois|tiers triang tricy tridim tripl trio
-        4 quatre|quad quat quart
-        5 cinq
-        6 six
-        7 sept
-        8 huit
-        9 neuf|neuv
-        10 dix|décennie dizaine
-        11 onze
-        12 douze|douz midi minuit
-        13 treize
-        14 quatorze
-        15 quinze|quinz
-        16 seize
-        20 vingt vingts
-        30 trente|trent demi
-        40 quarante|quarant
-        50 cinquante|cinquant
-        60 soixante|soixant
-        70 septante
-        80 huitante octante
-        90 nonante
-        100 cent cents|siècle
-        1000 mille|millénaire millier
-        1000000 million millions
-        1000000000 milliard milliards
-        1000000000000 billion billions
+        0 |zéro nul, 1 un une, 2 deux|bidim bilat biling bipèd couple double paire second,
+        3 trois|tiers triang tricy tridim tripl trio, 4 quatre|quad quat quart, 5 cinq, 6 six, 7 sept, 8 huit,
+        9 neuf|neuv, 10 dix|décennie dizaine, 11 onze, 12 douze|douz midi minuit, 13 treize, 14 quatorze,
+        15 quinze|quinz, 16 seize, 20 vingt vingts, 30 trente|trent demi, 40 quarante|quarant,
+        50 cinquante|cinquant, 60 soixante|soixant, 70 septante, 80 huitante octante, 90 nonante,
+        100 cent cents|siècle, 1000 mille|millénaire millier, 1000000 million millions,
+        1000000000 milliard milliards, 1000000000000 billion billions
     """,
     "es": """
-        0 |cero
-        1 un uno una ún
-        2 dos|ambas ambos bidim bilat biling bíped doble par. pares. pareja segund
-        3 tres|tercer triáng triang tricic tridim tripl trío
-        4 cuatro|cuadri cuadru cuart cuádr
-        5 cinco|quint
-        6 seis|sext
-        7 siete|séptim
-        8 ocho|octav
-        9 nueve|noven
-        10 diez|década decena décim
-        11 once
-        12 doce|docena mediodía medianoche
-        13 trece
-        14 catorce
-        15 quince
-        16 dieciséis dieciseis
-        17 diecisiete
-        18 dieciocho
-        19 diecinueve
-        20 veinte|veint
-        21 veintiún veintiuno veintiuna
-        22 veintidós veintidos
-        23 veintitrés veintitres
-        24 veinticuatro
-        25 veinticinco
-        26 veintiséis veintiseis
-        27 veintisiete
-        28 veintiocho
-        29 veintinueve
-        30 treinta
-        40 cuarenta
-        50 cincuenta
-        60 sesenta
-        70 setenta
-        80 ochenta
-        90 noventa
-        100 cien ciento|siglo
-        200 doscientos doscientas
-        300 trescientos trescientas
-        400 cuatrocientos cuatrocientas
-        500 quinientos quinientas
-        600 seiscientos seiscientas
-        700 setecientos setecientas
-        800 ochocientos ochocientas
-        900 novecientos novecientas
-        1000 mil|millar milenio
-        1000000 millón millones
-        1000000000000 billón billones
+        0 |cero, 1 un uno una ún, 2 dos|ambas ambos bidim bilat biling bíped doble par. pares. pareja segund,
+        3 tres|tercer triáng triang tricic tridim tripl trío, 4 cuatro|cuadri cuadru cuart cuádr,
+        5 cinco|quint, 6 seis|sext, 7 siete|séptim, 8 ocho|octav, 9 nueve|noven, 10 diez|década decena décim,
+        11 once, 12 doce|docena mediodía medianoche, 13 trece, 14 catorce, 15 quince, 16 dieciséis dieciseis,
+        17 diecisiete, 18 dieciocho, 19 diecinueve, 20 veinte|veint, 21 veintiún veintiuno veintiuna,
+        22 veintidós veintidos, 23 veintitrés veintitres, 24 veinticuatro, 25 veinticinco,
+        26 veintiséis veintiseis, 27 veintisiete, 28 veintiocho, 29 veintinueve, 30 treinta, 40 cuarenta,
+        50 cincuenta, 60 sesenta, 70 setenta, 80 ochenta, 90 noventa, 100 cien ciento|siglo,
+        200 doscientos doscientas, 300 trescientos trescientas, 400 cuatrocientos cuatrocientas,
+        500 quinientos quinientas, 600 seiscientos seiscientas, 700 setecientos setecientas,
+        800 ochocientos ochocientas, 900 novecientos novecientas, 1000 mil|millar milenio,
+        1000000 millón millones, 1000000000000 billón billones
     """,
     "pl": """
-        0 |zero zera zerow
-        1 jeden jedna jedno
-        2 dwa dwie dwóch dwu dwaj dwóm dwom dwoma dwiema dwoje dwojga
-        2 |drug obaj oba. obie. oboj obu. obydw par. para. parą. parę. parze. pary. podwój
-        3 trzy trzech trzej trzem trzema troje trojga trojgu trojgiem|trio. trzeci trzykrot trój
-        4 cztery czterech czterej czterem czterema czworo czworga czworgiem czworgu|czter czwart
-        5 pięć pięciu pięcioma pięcioro pięciorga pięciorgiem pięciorgu|piąt pięcio
-        6 sześć sześciu sześcioma sześcioro sześciorga sześciorgiem|sześcio szóst
-        7 siedem siedmiu siedmioma siedmioro siedmiorga siedmiorgiem|siódm siedm
-        8 osiem ośmiu ośmioma ośmioro ośmiorga ośmiorgiem|ośmio ósm
-        9 dziewięć dziewięciu dziewięcioma dziewięcioro dziewięciorga|dziewiąt dziewięcio
-        10 dziesięć dziesięciu dziesięcioma dziesięcioro dziesięciorga|dekad dziesiąt dziesięcio
-        11 jedenaście jedenastu jedenastoma jedenaścioro|jedenast
-        12 dwanaście dwunastu dwunastoma dwanaścioro dwunast|tuzin południ północ
-        13 trzynaście trzynastu trzynastoma trzynaścioro|trzynast
-        14 czternaście czternastu czternastoma czternaścioro|czternast
-        15 piętnaście piętnastu piętnastoma piętnaścioro|piętnast kwadrans
-        16 szesnaście szesnastu szesnastoma szesnaścioro|szesnast
-        17 siedemnaście siedemnastu siedemnastoma siedemnaścioro|siedemnast
-        18 osiemnaście osiemnastu osiemnastoma osiemnaścioro|osiemnast
-        19 dziewiętnaście dziewiętnastu dziewiętnastoma dziewiętnaścioro|dziewiętnast
-        20 dwadzieścia dwudziestu dwudziestoma dwadzieścioro dwudziest
-        30 trzydzieści trzydziestu trzydziestoma|trzydziest
-        40 czterdzieści czterdziestu czterdziestoma|czterdziest
-        50 pięćdziesiąt pięćdziesięciu pięćdziesięcioma|pięćdziesięcio
-        60 sześćdziesiąt sześćdziesięciu sześćdziesięcioma|sześćdziesięcio
-        70 siedemdziesiąt siedemdziesięciu siedemdziesięcioma|siedemdziesięcio
-        80 osiemdziesiąt osiemdziesięciu osiemdziesięcioma|osiemdziesięcio
-        90 dziewięćdziesiąt dziewięćdziesięciu dziewięćdziesięcioma|dziewięćdziesięcio
-        100 sto stu|setn stuleci wiek
-        200 dwieście dwustu dwustoma
-        300 trzysta trzystu trzystoma
-        400 czterysta czterystu czterystoma
-        500 pięćset pięciuset
-        600 sześćset sześciuset
-        700 siedemset siedmiuset
-        800 osiemset ośmiuset
-        900 dziewięćset dziewięciuset
-        1000 tysiąc tysiące tysięcy tysiąca tysiącom tysiącami tysiącach|tysięczn
-        1000000 milion miliony milionów miliona milionom milionami milionach
-        1000000000 miliard miliardy miliardów miliarda
-        1000000000000 bilion biliony bilionów
+        0 |zero zera zerow, 1 jeden jedna jedno,
+        2 dwa dwie dwóch dwu dwaj dwóm dwom dwoma dwiema dwoje dwojga,
+        2 |drug obaj oba. obie. oboj obu. obydw par. para. parą. parę. parze. pary. podwój,
+        3 trzy trzech trzej trzem trzema troje trojga trojgu trojgiem|trio. trzeci trzykrot trój,
+        4 cztery czterech czterej czterem czterema czworo czworga czworgiem czworgu|czter czwart,
+        5 pięć pięciu pięcioma pięcioro pięciorga pięciorgiem pięciorgu|piąt pięcio,
+        6 sześć sześciu sześcioma sześcioro sześciorga sześciorgiem|sześcio szóst,
+        7 siedem siedmiu siedmioma siedmioro siedmiorga siedmiorgiem|siódm siedm,
+        8 osiem ośmiu ośmioma ośmioro ośmiorga ośmiorgiem|ośmio ósm,
+        9 dziewięć dziewięciu dziewięcioma dziewięcioro dziewięciorga|dziewiąt dziewięcio,
+        10 dziesięć dziesięciu dziesięcioma dziesięcioro dziesięciorga|dekad dziesiąt dziesięcio,
+        11 jedenaście jedenastu jedenastoma jedenaścioro|jedenast,
+        12 dwanaście dwunastu dwunastoma dwanaścioro dwunast|tuzin południ północ,
+        13 trzynaście trzynastu trzynastoma trzynaścioro|trzynast,
+        14 czternaście czternastu czternastoma czternaścioro|czternast,
+        15 piętnaście piętnastu piętnastoma piętnaścioro|piętnast kwadrans,
+        16 szesnaście szesnastu szesnastoma szesnaścioro|szesnast,
+        17 siedemnaście siedemnastu siedemnastoma siedemnaścioro|siedemnast,
+        18 osiemnaście osiemnastu osiemnastoma osiemnaścioro|osiemnast,
+        19 dziewiętnaście dziewiętnastu dziewiętnastoma dziewiętnaścioro|dziewiętnast,
+        20 dwadzieścia dwudziestu dwudziestoma dwadzieścioro dwudziest,
+        30 trzydzieści trzydziestu trzydziestoma|trzydziest,
+        40 czterdzieści czterdziestu czterdziestoma|czterdziest,
+        50 pięćdziesiąt pięćdziesięciu pięćdziesięcioma|pięćdziesięcio,
+        60 sześćdziesiąt sześćdziesięciu sześćdziesięcioma|sześćdziesięcio,
+        70 siedemdziesiąt siedemdziesięciu siedemdziesięcioma|siedemdziesięcio,
+        80 osiemdziesiąt osiemdziesięciu osiemdziesięcioma|osiemdziesięcio,
+        90 dziewięćdziesiąt dziewięćdziesięciu dziewięćdziesięcioma|dziewięćdziesięcio,
+        100 sto stu|setn stuleci wiek, 200 dwieście dwustu dwustoma, 300 trzysta trzystu trzystoma,
+        400 czterysta czterystu czterystoma, 500 pięćset pięciuset, 600 sześćset sześciuset,
+        700 siedemset siedmiuset, 800 osiemset ośmiuset, 900 dziewięćset dziewięciuset,
+        1000 tysiąc tysiące tysięcy tysiąca tysiącom tysiącami tysiącach|tysięczn,
+        1000000 milion miliony milionów miliona milionom milionami milionach,
+        1000000000 miliard miliardy miliardów miliarda, 1000000000000 bilion biliony bilionów
     """,
     "pt": """
-        0 |zero nul
-        1 um uma
-        2 dois duas|ambas ambos bidim bilat biling bíped casal dobro dupl par. pares. segund
-        3 três|terceir triâng triang tricic tridim tripl trio
-        4 quatro|quadri quadru quart quádr
-        5 cinco|quint
-        6 seis|sext
-        7 sete|sétim
-        8 oito|oitav
-        9 nove|nona nono
-        10 dez|década dezena décim
-        11 onze
-        12 doze|dúzia meia-noite meio-dia
-        13 treze
-        14 catorze quatorze
-        15 quinze|quinzena
-        16 dezesseis dezasseis
-        17 dezessete dezassete
-        18 dezoito
-        19 dezenove dezanove
-        20 vinte|vigésim
-        30 trinta
-        40 quarenta
-        50 cinquenta cinqüenta
-        60 sessenta
-        70 setenta
-        80 oitenta
-        90 noventa
-        100 cem cento|centena século
-        200 duzentos duzentas
-        300 trezentos trezentas
-        400 quatrocentos quatrocentas
-        500 quinhentos quinhentas
-        600 seiscentos seiscentas
-        700 setecentos setecentas
-        800 oitocentos oitocentas
-        900 novecentos novecentas
-        1000 mil|milhar milênio milénio
-        1000000 milhão milhões
-        1000000000 bilhão bilhões
+        0 |zero nul, 1 um uma,
+        2 dois duas|ambas ambos bidim bilat biling bíped casal dobro dupl par. pares. segund,
+        3 três|terceir triâng triang tricic tridim tripl trio, 4 quatro|quadri quadru quart quádr,
+        5 cinco|quint, 6 seis|sext, 7 sete|sétim, 8 oito|oitav, 9 nove|nona nono, 10 dez|década dezena décim,
+        11 onze, 12 doze|dúzia meia-noite meio-dia, 13 treze, 14 catorze quatorze, 15 quinze|quinzena,
+        16 dezesseis dezasseis, 17 dezessete dezassete, 18 dezoito, 19 dezenove dezanove, 20 vinte|vigésim,
+        30 trinta, 40 quarenta, 50 cinquenta cinqüenta, 60 sessenta, 70 setenta, 80 oitenta, 90 noventa,
+        100 cem cento|centena século, 200 duzentos duzentas, 300 trezentos trezentas,
+        400 quatrocentos quatrocentas, 500 quinhentos quinhentas, 600 seiscentos seiscentas,
+        700 setecentos setecentas, 800 oitocentos oitocentas, 900 novecentos novecentas,
+        1000 mil|milhar milênio milénio, 1000000 milhão milhões, 1000000000 bilhão bilhões,
         1000000000000 bilião biliões trilhão trilhões
     """,
 }
-"""Number words by language: in each line a value, its words, and after ``|`` the beginnings of other words
-that may stand for it in a translation, such as ordinals and *dozen*; those with a full stop are whole
-words."""
+"""Number words by language: a value, its words, and after ``|`` the beginnings of other words that may stand
+for it in a translation, such as ordinals and *dozen*; those with a full stop are whole words."""
 FRACTIONS = {
     "de": r"halb(?:e[mnrs]?)?|anderthalb\w*|\w*einhalb\w*|hälften?|\w*viertel(?:stunden?)?|\w*drittel",
     "en": r"half|halves|quarters?|thirds|fourths|fifths|scores?",
@@ -364,8 +215,8 @@ class _Vocabulary:
         self.language = language
         self.values, self.others = dict[str, int](), dict[str, int]()
         self.beginnings = list[str]()
-        for line in NUMBER_WORDS[language].strip().splitlines():
-            value, _, words = line.strip().partition(" ")
+        for entry in NUMBER_WORDS[language].split(","):
+            value, _, words = entry.strip().partition(" ")
             forms, _, beginnings = words.partition("|")
             self.values |= dict.fromkeys(forms.split(), int(value))
             self.beginnings += beginnings.split()
