@@ -5,14 +5,6 @@ from uwaga.evaluation.metrics import METRICS, TOKENIZERS, MetricScore, Report, e
 from uwaga.evaluation.significance import Comparison, compare
 
 __all__ = [
-    "METRICS",
-    "TOKENIZERS",
-    "CometScores",
-    "Comparison",
-    "MetricScore",
-    "Report",
-    "comet",
-    "compare",
-    "evaluate",
-    "evaluate_sentences",
-]
+    "METRICS", "TOKENIZERS", "CometScores", "Comparison", "MetricScore", "Report", "comet", "compare",
+    "evaluate", "evaluate_sentences",
+]  # fmt: skip

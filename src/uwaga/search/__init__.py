@@ -7,14 +7,6 @@ from uwaga.search.options import SearchOptions, SearchOverrides, options_from_se
 from uwaga.search.search import StreamEvent, search, stream
 
 __all__ = [
-    "SearchInput",
-    "SearchOptions",
-    "SearchOverrides",
-    "StreamEvent",
-    "choose",
-    "from_generation_config",
-    "options_from_settings",
-    "search",
-    "stream",
-    "to_generation_config",
-]
+    "SearchInput", "SearchOptions", "SearchOverrides", "StreamEvent", "choose", "from_generation_config",
+    "options_from_settings", "search", "stream", "to_generation_config",
+]  # fmt: skip

@@ -21,29 +21,13 @@ from uwaga.errors import SettingsError, quoted
 from uwaga.search.options import SearchOptions
 
 _NEUTRAL_VALUES: dict[str, tuple[Any, ...]] = {
-    "num_beam_groups": (1,),
-    "diversity_penalty": (0, 0.0),
-    "repetition_penalty": (1, 1.0),
-    "encoder_repetition_penalty": (1, 1.0),
-    "encoder_no_repeat_ngram_size": (0,),
-    "exponential_decay_length_penalty": (),
-    "begin_suppress_tokens": (),
-    "sequence_bias": (),
-    "force_words_ids": (),
-    "constraints": (),
-    "guidance_scale": (1, 1.0),
-    "penalty_alpha": (0, 0.0),
-    "min_new_tokens": (0,),
-    "min_p": (0, 0.0),
-    "top_h": (),
-    "typical_p": (1, 1.0),
-    "epsilon_cutoff": (0, 0.0),
-    "eta_cutoff": (0, 0.0),
-    "watermarking_config": (),
-    "stop_strings": (),
-    "max_time": (),
-    "dola_layers": (),
-}
+    "num_beam_groups": (1,), "diversity_penalty": (0, 0.0), "repetition_penalty": (1, 1.0),
+    "encoder_repetition_penalty": (1, 1.0), "encoder_no_repeat_ngram_size": (0,),
+    "exponential_decay_length_penalty": (), "begin_suppress_tokens": (), "sequence_bias": (),
+    "force_words_ids": (), "constraints": (), "guidance_scale": (1, 1.0), "penalty_alpha": (0, 0.0),
+    "min_new_tokens": (0,), "min_p": (0, 0.0), "top_h": (), "typical_p": (1, 1.0), "epsilon_cutoff": (0, 0.0),
+    "eta_cutoff": (0, 0.0), "watermarking_config": (), "stop_strings": (), "max_time": (), "dola_layers": (),
+}  # fmt: skip
 """Unsupported settings, with the values at which they have no effect."""
 
 

@@ -9,26 +9,12 @@ from uwaga.errors import CheckpointError, SettingsError
 from uwaga.settings import DataSettings, Settings, load_settings
 
 CHANGEABLE_SETTINGS = {
-    "data.train",
-    "data.dev",
-    "data.licence",
-    "training.average",
-    "training.bleu_tokenise",
-    "training.device",
-    "training.distributed",
-    "training.early_stopping_metric",
-    "training.keep_best",
-    "training.keep_last",
-    "training.patience",
-    "training.peak_flops",
-    "training.save_dtype",
-    "training.save_every",
-    "training.threads",
-    "training.timeout",
-    "training.validate_every",
-    "training.validation_beam",
+    "data.train", "data.dev", "data.licence", "training.average", "training.bleu_tokenise", "training.device",
+    "training.distributed", "training.early_stopping_metric", "training.keep_best", "training.keep_last",
+    "training.patience", "training.peak_flops", "training.save_dtype", "training.save_every",
+    "training.threads", "training.timeout", "training.validate_every", "training.validation_beam",
     "training.validation_sentences",
-}
+}  # fmt: skip
 """Settings that may change within a run, because they do not affect its updates."""
 STEPS_SETTING = "training.steps"
 _OPEN_ENDED_SCHEDULES = ("inverse_sqrt", "constant")

@@ -22,20 +22,10 @@ if TYPE_CHECKING:
     from uwaga.files.zip import Archive
 
 NUMPY_TYPES: Mapping[str, Any] = {
-    "F64": np.float64,
-    "F32": np.float32,
-    "F16": np.float16,
-    "BF16": np.uint16,
-    "U64": np.uint64,
-    "U32": np.uint32,
-    "U16": np.uint16,
-    "U8": np.uint8,
-    "I64": np.int64,
-    "I32": np.int32,
-    "I16": np.int16,
-    "I8": np.int8,
-    "BOOL": np.bool_,
-}
+    "F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": np.uint16, "U64": np.uint64,
+    "U32": np.uint32, "U16": np.uint16, "U8": np.uint8, "I64": np.int64, "I32": np.int32, "I16": np.int16,
+    "I8": np.int8, "BOOL": np.bool_,
+}  # fmt: skip
 """NumPy types of supported number formats by safetensors name; bfloat16 numbers are read as bits."""
 FLOATING_FORMATS = frozenset({"F64", "F32", "F16", "BF16"})
 FORMAT_NAMES: Mapping[str, str] = {

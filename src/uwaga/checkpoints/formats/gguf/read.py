@@ -77,25 +77,14 @@ ARCHITECTURES: Mapping[str, Architecture] = {
 """Architectures by the value of ``general.architecture``."""
 
 NEUTRAL_VALUES: Mapping[str, Collection[object]] = {
-    "attention.causal": (True,),
-    "attention.clamp_kqv": (0.0,),
-    "attention.max_alibi_bias": (0.0,),
-    "attention.output_scale": (0.0, 1.0),
-    "attention.scale": (0.0,),
-    "attention.shared_kv_layers": (0,),
-    "attention.temperature_scale": (0.0,),
-    "embedding_scale": (0.0, 1.0),
-    "expert_count": (0,),
-    "logit_scale": (0.0, 1.0),
-    "nextn_predict_layers": (0,),
-    "pooling_type": (0,),
-    "residual_scale": (0.0, 1.0),
-    "rope.dimension_sections": (),
-    "rope.scale_linear": (0.0, 1.0),
-    "rope.scaling.alpha": (0.0, 1.0),
-    "rope.scaling.yarn_log_multiplier": (0.0,),
+    "attention.causal": (True,), "attention.clamp_kqv": (0.0,), "attention.max_alibi_bias": (0.0,),
+    "attention.output_scale": (0.0, 1.0), "attention.scale": (0.0,), "attention.shared_kv_layers": (0,),
+    "attention.temperature_scale": (0.0,), "embedding_scale": (0.0, 1.0), "expert_count": (0,),
+    "logit_scale": (0.0, 1.0), "nextn_predict_layers": (0,), "pooling_type": (0,),
+    "residual_scale": (0.0, 1.0), "rope.dimension_sections": (), "rope.scale_linear": (0.0, 1.0),
+    "rope.scaling.alpha": (0.0, 1.0), "rope.scaling.yarn_log_multiplier": (0.0,),
     "use_parallel_residual": (False,),
-}
+}  # fmt: skip
 """Keys of unsupported features, without the architecture prefix, and the values that disable them."""
 
 LAYER_MATRICES = (

@@ -88,51 +88,23 @@ class Family:
 
 
 LLAMA_DEFAULTS = {
-    "vocab_size": 32000,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "hidden_act": "silu",
-    LENGTH_KEY: 2048,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
+    "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "hidden_act": "silu", LENGTH_KEY: 2048, "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
 QWEN_DEFAULTS = {
-    **LLAMA_DEFAULTS,
-    "vocab_size": 151936,
-    "intermediate_size": 22016,
-    "num_key_value_heads": 32,
-    LENGTH_KEY: 32768,
-    "bos_token_id": None,
-    "eos_token_id": None,
-    "use_sliding_window": False,
-    "sliding_window": 4096,
-    "max_window_layers": 28,
-}
+    **LLAMA_DEFAULTS, "vocab_size": 151936, "intermediate_size": 22016, "num_key_value_heads": 32,
+    LENGTH_KEY: 32768, "bos_token_id": None, "eos_token_id": None, "use_sliding_window": False,
+    "sliding_window": 4096, "max_window_layers": 28,
+}  # fmt: skip
 GEMMA2_DEFAULTS = {
-    "vocab_size": 256000,
-    "hidden_size": 2304,
-    "intermediate_size": 9216,
-    "num_hidden_layers": 26,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "head_dim": 256,
-    "hidden_activation": "gelu_pytorch_tanh",
-    LENGTH_KEY: 8192,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": True,
-    "pad_token_id": 0,
-    "eos_token_id": 1,
-    "bos_token_id": 2,
-    "query_pre_attn_scalar": 256,
-    "sliding_window": 4096,
-    "sliding_window_pattern": 2,
-    "final_logit_softcapping": 30.0,
-    "attn_logit_softcapping": 50.0,
-}
+    "vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+    "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+    "hidden_activation": "gelu_pytorch_tanh", LENGTH_KEY: 8192, "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": True, "pad_token_id": 0, "eos_token_id": 1, "bos_token_id": 2,
+    "query_pre_attn_scalar": 256, "sliding_window": 4096, "sliding_window_pattern": 2,
+    "final_logit_softcapping": 30.0, "attn_logit_softcapping": 50.0,
+}  # fmt: skip
 GEMMA3_DEFAULTS = {
     **GEMMA2_DEFAULTS,
     "vocab_size": 262208,
