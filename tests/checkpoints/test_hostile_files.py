@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import uwaga
-from uwaga.checkpoints.formats.argos.package import read_package
+from uwaga.checkpoints.formats.argos import read_package
 from uwaga.checkpoints.registry import describe
 from uwaga.checkpoints.storage.safetensors_files import open_tensors
 from uwaga.checkpoints.storage.tensors import read_npz

@@ -220,13 +220,9 @@ UWAGA_INT8, UWAGA_INT4 = (
 )
 
 
-def _is_hugging_face(path: Path) -> bool:
-    return isinstance(peek(path / CONFIG).get("model_type"), str)
-
-
 HUGGING_FACE = Format(
     "Hugging Face",
-    _is_hugging_face,
+    lambda path: isinstance(peek(path / CONFIG).get("model_type"), str),
     "uwaga.checkpoints.formats.huggingface.registry.read_folder",
     Files(
         auxiliary=(
@@ -241,13 +237,9 @@ HUGGING_FACE = Format(
 )
 
 
-def _is_ctranslate2(path: Path) -> bool:
-    return (path / "model.bin").is_file()
-
-
 CTRANSLATE2 = Format(
     "CTranslate2",
-    _is_ctranslate2,
+    lambda path: (path / "model.bin").is_file(),
     "uwaga.checkpoints.formats.ctranslate2.folder.read_folder",
     Files(
         (
@@ -274,7 +266,7 @@ def _is_argos(path: Path) -> bool:
 ARGOS = Format(
     "Argos Translate",
     _is_argos,
-    "uwaga.checkpoints.formats.argos.package.read_package",
+    "uwaga.checkpoints.formats.argos.read_package",
     Files(suffixes=(".argosmodel",)),
 )
 
@@ -323,8 +315,9 @@ MARIAN = Format(
 GGUF_MAGIC = b"GGUF"
 
 
-def _is_gguf(path: Path) -> bool:
-    return path.suffix == ".gguf" or _starts_with(path, GGUF_MAGIC)
-
-
-GGUF = Format("GGUF", _is_gguf, "uwaga.checkpoints.formats.gguf.read.read_gguf", Files(suffixes=(".gguf",)))
+GGUF = Format(
+    "GGUF",
+    lambda path: path.suffix == ".gguf" or _starts_with(path, GGUF_MAGIC),
+    "uwaga.checkpoints.formats.gguf.read.read_gguf",
+    Files(suffixes=(".gguf",)),
+)

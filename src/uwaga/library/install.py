@@ -285,7 +285,7 @@ def _unpack_and_check(received_file: ReceivedFile, staging: Path, file: RemoteFi
     target.unlink(missing_ok=True)
     result = unpack(received_file.path, target, file)
     if target.suffix == ".argosmodel":
-        from uwaga.checkpoints.formats.argos.package import select_members
+        from uwaga.checkpoints.formats.argos import select_members
         from uwaga.files.zip import open_archive
 
         try:

@@ -195,7 +195,7 @@ def scales_embeddings(variables: Variables, scope: str) -> bool:
             f"{variables.file.path}: {name!r} should be one number, not an array of shape "
             f"{variable.array.shape}"
         )
-    if not _is_float(variable):
+    if not variable.bfloat16 and variable.array.dtype.kind != "f":
         return bool(variable.array.reshape(()))
     value = float(variable.floats(variables.file.path).reshape(()))
     root = math.sqrt(variables.shape(table, 2)[1])
@@ -206,10 +206,6 @@ def scales_embeddings(variables: Variables, scope: str) -> bool:
         f"{variables.file.path}: embeddings are multiplied by {value:g}, but uwaga supports only 1 and the "
         f"square root of the width"
     )
-
-
-def _is_float(variable: Variable) -> bool:
-    return variable.bfloat16 or variable.array.dtype.kind == "f"
 
 
 def weight_summary(file: ModelFile) -> WeightSummary:

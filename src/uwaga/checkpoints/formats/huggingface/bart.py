@@ -297,7 +297,7 @@ def read_m2m100(folder: HuggingFaceFolder) -> FamilyModel:
             "output_bias": False,
         },
         unsupported={},
-        tokenisers=_tokeniser_reader(folder),
+        tokenisers=read_nllb_tokeniser if is_nllb(folder) else read_m2m100_tokeniser,
         activation="relu",
         scales_embedding=True,
         start=M2M100_START,
@@ -329,7 +329,3 @@ def m2m100_table(settings: TransformerSettings, is_shared: bool) -> Table:
     shape = (settings.max_length + SPARE_ROWS, settings.width)
     constant = {f"{name}s": (shape, padded_sinusoids) for name in POSITIONS}
     return replace(table(settings, is_shared), constant=constant)
-
-
-def _tokeniser_reader(folder: HuggingFaceFolder) -> Callable[[Path, TokenIds], TokeniserPair]:
-    return read_nllb_tokeniser if is_nllb(folder) else read_m2m100_tokeniser

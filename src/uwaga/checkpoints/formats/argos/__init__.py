@@ -1,1 +1,0 @@
-"""Argos Translate's packages."""
