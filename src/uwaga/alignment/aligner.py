@@ -166,7 +166,9 @@ class WordAligner:
         groups = list(self._groups(sources, targets))
         if not groups:
             raise DataError("nothing to align: no sentence pair has words on both sides")
-        keys = [self._pair_keys(group) for group in groups]
+        keys: list[Ids] = [  # of word pairs, (pairs, target, source + 1)
+            group.source[:, None, :] * len(self._targets) + group.target[:, :, None] for group in groups
+        ]
         self._keys = _distinct_numbers(keys)
         cell_indices = [np.searchsorted(self._keys, key).astype(np.int32) for key in keys]
         del keys
@@ -216,11 +218,6 @@ class WordAligner:
         )
         posteriors /= np.maximum(posteriors.sum(axis=-1, keepdims=True), np.float32(1e-30))
         return posteriors
-
-    def _pair_keys(self, group: _Group) -> Ids:
-        """Return the keys (pairs, target, source + 1) of the word pairs of a group."""
-        cells: Ids = group.source[:, None, :] * len(self._targets) + group.target[:, :, None]
-        return cells
 
     def _groups(self, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> Iterator[_Group]:
         shapes: dict[tuple[int, int], list[int]] = {}

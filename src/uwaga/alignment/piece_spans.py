@@ -118,7 +118,8 @@ def _match_characters(
     ]
     match = next((spelling for spelling in folded_spellings if spelling[0] == text), None)
     piece_text, letter_indices, first_piece, last_piece = match or max(
-        folded_spellings, key=lambda spelling: _similarity(spelling[0], text)
+        folded_spellings,
+        key=lambda spelling: SequenceMatcher(None, spelling[0], text, autojunk=False).quick_ratio(),
     )
     for index, start, stop in _align_characters(piece_text, text):
         letter = letter_indices[index]
@@ -196,10 +197,6 @@ def _fold(letters: str) -> tuple[str, list[int]]:
     """Return decomposed, case-folded characters, each with the index of its original character."""
     parts = [_decompose(letter) for letter in letters]
     return "".join(parts), [index for index, part in enumerate(parts) for _ in part]
-
-
-def _similarity(text: str, other_text: str) -> float:
-    return SequenceMatcher(None, text, other_text, autojunk=False).quick_ratio()
 
 
 def _align_characters(piece_text: str, text: str) -> Iterator[tuple[int, int, int]]:

@@ -185,7 +185,8 @@ def evaluate(
         comparisons = system.compare(baseline, samples)
     report = system.report()
     if as_json:
-        _print_json(report, comparisons)
+        comparison = {"comparison": [row.to_dict() for row in comparisons]} if comparisons else {}
+        typer.echo(json.dumps(report.to_dict() | comparison, ensure_ascii=False, indent=2))
         return
     _print_report(report)
     if against is not None:
@@ -305,11 +306,6 @@ def _translations(path: Path, reference: str, count: int) -> list[str]:
     lines = list(decode_lines(sys.stdin.buffer, "standard input"))
     check_aligned(str(path), len(lines), reference, count)
     return lines
-
-
-def _print_json(report: Report, comparisons: Sequence[Comparison]) -> None:
-    comparison = {"comparison": [row.to_dict() for row in comparisons]} if comparisons else {}
-    typer.echo(json.dumps(report.to_dict() | comparison, ensure_ascii=False, indent=2))
 
 
 def _print_report(report: Report) -> None:

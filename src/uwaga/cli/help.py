@@ -122,7 +122,8 @@ class _Page:
         """Return the left and the right column of the row for a parameter."""
         kind = "" if getattr(parameter, "is_flag", False) else _kind(parameter, self.context)
         if parameter.param_type_name == "argument":
-            note = " May be given as --model." if parameter is _positional_model(self.context) else ""
+            positional_model = getattr(self.context.command, "positional_model", None)
+            note = " May be given as --model." if parameter is positional_model else ""
             return argument_name(parameter), (parameter.help or "") + note
         names = ", ".join(sorted(parameter.opts, key=len))
         if parameter.secondary_opts:
@@ -173,10 +174,6 @@ class _Page:
             if lines
             else ""
         )
-
-
-def _positional_model(context: Any) -> Any:
-    return getattr(context.command, "positional_model", None)
 
 
 def argument_name(argument: Any) -> str:

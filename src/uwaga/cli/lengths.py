@@ -100,14 +100,14 @@ def lengths(
         uwaga lengths -s tok.en -r tok.de --system new.de --tokenize none --earlier old.json --table both.json
     """
     from uwaga.evaluation.files import read_aligned, read_test_set
-    from uwaga.inspection import by_length
+    from uwaga.inspection import by_length, read_length_table
 
     files, models = (
         options.parse_labels(system or [], "--system"),
         options.parse_labels(model or [], "--model"),
     )
     _check_options(files, models, table, output)
-    earlier_tables = _read_earlier(earlier or [])
+    earlier_tables = {path: read_length_table(path) for path in earlier or []}
     bounds = None if edges is None else _numbers(edges)
     sources, references = read_test_set(source, reference, columns)
     systems = {name: read_aligned(Path(path), str(source), len(sources)) for name, path in files.items()}
@@ -139,13 +139,6 @@ def _check_options(
         raise SettingsError(f"{table}: the name of a table must end in one of {', '.join(TABLE_SUFFIXES)}")
     if output is not None:
         check_drawing(output)
-
-
-def _read_earlier(paths: list[Path]) -> dict[Path, LengthTable]:
-    """Return the tables of earlier results, by path."""
-    from uwaga.inspection import read_length_table
-
-    return {path: read_length_table(path) for path in paths}
 
 
 def _numbers(edges: str) -> list[int]:

@@ -113,7 +113,7 @@ class _StoreWriter:
         self._max_tokens = filters.max_tokens or 0
         self._tag = tag
         self._forms = forms
-        source, target = map(_token_dtype, tokenisers)
+        source, target = ("<u2" if tokeniser.size <= 1 << 16 else "<i4" for tokeniser in tokenisers)
         self._columns = {"source": source, "target": target}
         self._columns |= {f"source.{form}": source for form in forms}
         if keep_text:
@@ -223,10 +223,6 @@ class _StoreWriter:
             "report": asdict(self._reader.report),
         }
         (self._folder / METADATA_FILE).write_text(json.dumps(metadata, indent=1), encoding="utf-8")
-
-
-def _token_dtype(tokeniser: TrainingSubwords) -> str:
-    return "<u2" if tokeniser.size <= 1 << 16 else "<i4"
 
 
 def _complete_filters(filters: FilterSettings, settings: DataSettings) -> FilterSettings:

@@ -108,7 +108,8 @@ class Fields:
         """Return a relative path whose parts, separated by slashes, are plain file names."""
         value = self._require(key)
         parts = value.split("/") if isinstance(value, str) else []
-        if not parts or len(str(value)) > 2 * MAX_TEXT_LENGTH or not all(map(_is_path_part, parts)):
+        are_names = all(PATH_PART.fullmatch(part) and ".." not in part for part in parts)
+        if not parts or len(str(value)) > 2 * MAX_TEXT_LENGTH or not are_names:
             raise self._error(key, "a relative path of plain names")
         return str(value)
 
@@ -187,10 +188,6 @@ def parse_json(content: bytes, context: str) -> object:
         raise CatalogueError(
             f"{context}: not a JSON catalogue ({quoted(str(error))}, beginning {quoted(content[:40])})"
         ) from None
-
-
-def _is_path_part(part: str) -> bool:
-    return bool(PATH_PART.fullmatch(part)) and ".." not in part
 
 
 def _is_finite(value: float) -> bool:

@@ -513,7 +513,7 @@ def write_block(parser: MarkdownParser, block: TextBlock, inline: Inline) -> str
         if block.kind == "heading":
             text = HEADING_END.sub(r"\1\\\2", text)
         is_single_block = block.kind != "paragraph" or parser.is_paragraph(text)
-        if is_single_block and _parses_as(parser, text, parts):
+        if is_single_block and _flatten(_inline(parser, text)) == _flatten(parts):
             break
     if block.kind == "cell":
         text = re.sub(r"(?<!\\)\|", r"\\|", text)
@@ -544,12 +544,8 @@ def _escape_leading(match: re.Match[str]) -> str:
     return f"{space}\\{marker}" if marker else f"{space}{list_number}\\{end}"
 
 
-def _parses_as(parser: MarkdownParser, text: str, expected_inline: Inline) -> bool:
-    """Return whether a text is parsed as the expected parts; runs of spaces count as one."""
-    return _flatten(_inline(parser, text)) == _flatten(expected_inline)
-
-
 def _flatten(inline: Inline) -> list[str]:
+    """Return what parts and their parsed text have in common; runs of spaces count as one."""
     parts = [part if isinstance(part, str) else f"\x01{_normalise_raw(part)}\x01" for part in inline]
     return "".join(parts).split()
 

@@ -44,7 +44,7 @@ class Luong(Recurrent):
         self.encoder = (
             _BidirectionalStack(settings, self.dropout)
             if bidirectional
-            else _make_stack(settings, self.dropout)
+            else LstmStack(settings.embedding, units, settings.layers, self.dropout)
         )
         self.decoder = LstmStack(
             settings.embedding + (units if self.has_input_feeding else 0),
@@ -167,10 +167,6 @@ class _BidirectionalStack(nn.Module):
                 )
             )
         return x, tuple(final_states)
-
-
-def _make_stack(settings: LuongSettings, dropout: SequenceDropout) -> LstmStack:
-    return LstmStack(settings.embedding, settings.hidden, settings.layers, dropout)
 
 
 def _apply_dropout(x: Tensor, masks: tuple[Tensor, ...] | None, step: int) -> Tensor:

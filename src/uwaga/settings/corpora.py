@@ -21,11 +21,9 @@ MAX_WEIGHT = 1e4
 _MAX_NAME_LENGTH = 60
 
 
-def _as_text(file: object) -> object:
-    return str(file) if isinstance(file, Path) else file
-
-
-File = Annotated[str, BeforeValidator(_as_text), Field(min_length=1)]
+File = Annotated[
+    str, BeforeValidator(lambda file: str(file) if isinstance(file, Path) else file), Field(min_length=1)
+]
 
 
 class FilterSettings(StrictModel):

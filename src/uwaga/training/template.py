@@ -107,11 +107,6 @@ def _format_value(value: Any) -> str:
 
 def _format_comment(field: FieldInfo) -> str:
     parts = [field.description] if field.description else []
-    choices = _choices(field.annotation)
-    if choices:
-        parts.append("one of " + ", ".join(map(str, choices)))
+    if get_origin(field.annotation) is Literal:
+        parts.append("one of " + ", ".join(map(str, get_args(field.annotation))))
     return "  # " + "; ".join(parts) if parts else ""
-
-
-def _choices(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) if get_origin(annotation) is Literal else ()

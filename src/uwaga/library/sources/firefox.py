@@ -10,6 +10,7 @@ files. It is a service for Firefox and not meant for other products, so the stor
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -82,22 +83,15 @@ def _read_mirror(client: HttpClient, base: str) -> tuple[bytes, str]:
 
     The catalogue is either next to the files or at the same path as in the storage.
     """
-    try:
-        return read_document(client, join_url(base, CATALOGUE), MAX_CATALOGUE_BYTES), join_url(
-            base, CATALOGUE
-        )
-    except NotFoundError:
-        pass
-    try:
-        return read_document(client, join_url(base, STORAGE_CATALOGUE), MAX_CATALOGUE_BYTES), join_url(
-            base, STORAGE_CATALOGUE
-        )
-    except NotFoundError:
-        kind = "mirror" if is_http_url(base) else "folder"
-        raise CatalogueError(
-            f"{public_url(base)}: this {kind} contains neither {CATALOGUE} nor {STORAGE_CATALOGUE}, so it is "
-            "not a mirror of Firefox's models; for a folder of model folders, use --from-source folder"
-        ) from None
+    for path in (CATALOGUE, STORAGE_CATALOGUE):
+        address = join_url(base, path)
+        with contextlib.suppress(NotFoundError):
+            return read_document(client, address, MAX_CATALOGUE_BYTES), address
+    kind = "mirror" if is_http_url(base) else "folder"
+    raise CatalogueError(
+        f"{public_url(base)}: this {kind} contains neither {CATALOGUE} nor {STORAGE_CATALOGUE}, so it is not "
+        "a mirror of Firefox's models; for a folder of model folders, use --from-source folder"
+    )
 
 
 def _entry(values: Fields, pair: str, base: str) -> CatalogueEntry:

@@ -48,7 +48,12 @@ class Characters:
         self._source_language, self._language = languages
 
     def translate(self, texts: Sequence[Text]) -> None:
-        edits = {text: self._equivalents(text) for text in texts if self._has_unfamiliar_characters(text)}
+        known_characters = self._known_characters
+        edits = {  # a text without letters will be copied
+            text: ascii_edits(visible_text(text.content), known_characters.find_unknown)
+            for text in texts
+            if known_characters.find_unfamiliar(text.words) and is_translatable(text.content)
+        }
         readable = {text: self._make_readable(text, text_edits) for text, text_edits in edits.items()}
         self._layer.translate([readable.get(text, text) for text in texts])
         retried = {
@@ -60,13 +65,6 @@ class Characters:
             self._layer.translate(list(retried.values()))
         for text, copy in readable.items():
             self._set_translation(text, retried.get(text, copy), edits[text])
-
-    def _has_unfamiliar_characters(self, text: Text) -> bool:
-        """Return True for a text with unfamiliar characters, unless it has no letters and will be copied."""
-        return bool(self._known_characters.find_unfamiliar(text.words)) and is_translatable(text.content)
-
-    def _equivalents(self, text: Text) -> list[Edit]:
-        return ascii_edits(visible_text(text.content), self._known_characters.find_unknown)
 
     def _make_readable(self, text: Text, edits: Sequence[Edit]) -> Text:
         """Return the text with plain equivalents of unknown characters.
