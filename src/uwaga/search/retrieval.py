@@ -13,12 +13,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.decoder import MAX_WEIGHT, Choice, Datastore, Decoder, Ids, Memory, State, Step
+from uwaga.decoder import (
+    MAX_WEIGHT,
+    Choice,
+    Datastore,
+    Decoder,
+    Ids,
+    Memory,
+    State,
+    Step,
+    shared_positions,
+)
 from uwaga.results.attention import Floats
 from uwaga.search.choose import choose
 from uwaga.search.forcing import force_targets
 from uwaga.search.length_batching import map_batches
-from uwaga.search.stepwise import StepwiseDecoder
 
 MAX_FORCED_TOKENS = 1 << 16
 """Maximum number of tokens, padding included, in a batch of forced targets."""
@@ -105,6 +114,22 @@ class RetrievalState:
         """See :meth:`uwaga.decoder.State.select`."""
         datastores = [self.datastores[sentence] for sentence in np.asarray(sentences).tolist()]
         return RetrievalState(self.inner.select(sentences), datastores, self.beams)
+
+
+class StepwiseDecoder:
+    """A decoder that wraps a model and that the search calls step by step; subclasses define the steps."""
+
+    verify: None = None
+    join: None = None
+    beam_search: None = None
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+        self.symbols, self.vocabulary = decoder.symbols, decoder.vocabulary
+        self.max_source, self.max_target = decoder.max_source, decoder.max_target
+        self.shared_positions = shared_positions(decoder)
+        self.attentions, self.recording = decoder.attentions, decoder.recording
+        self.cross_attention, self.cross_attentions = decoder.cross_attention, decoder.cross_attentions
 
 
 class RetrievalDecoder(StepwiseDecoder):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from uwaga.decoder import Choice, Decoder, Ids, Memory, Sampling, State, Step
 from uwaga.search.choose import choose
-from uwaga.search.stepwise import StepwiseDecoder
+from uwaga.search.retrieval import StepwiseDecoder
 
 Logits = NDArray[np.float64]
 Adjustment = Callable[[Logits, Ids], None]
