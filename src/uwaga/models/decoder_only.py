@@ -18,7 +18,6 @@ from uwaga.models.layers.attention import mask_or_none
 from uwaga.models.layers.choose import choose, requested_features
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.multihead import KeysValues
-from uwaga.models.layers.packing import pack_caches
 from uwaga.models.layers.positions import LearnedPositions
 from uwaga.models.layers.rotary import RotaryPositions, Rotation
 from uwaga.results.attention import Attentions, Floats
@@ -339,3 +338,25 @@ def _too_long_error(tokens: int, limit: int) -> TextTooLongError:
         f"prompt and continuation need {tokens} positions, but the model has {limit}; "
         "shorten the prompt or lower max_length"
     )
+
+
+def pack_caches(layers: tuple[KeysValues, ...], mask: Tensor) -> tuple[tuple[KeysValues, ...], Tensor]:
+    """Return caches and their mask with used positions moved to the front, cropped to the longest row.
+
+    Args:
+        layers: keys and values of each layer, (rows, groups, past, head width).
+        mask: (rows, past) bool, True at used positions.
+    """
+    key_counts = mask.sum(dim=1)
+    longest = int(key_counts.max())
+    cropped_mask = mask[:, :longest]
+    if bool((cropped_mask.sum(dim=1) == key_counts).all()):
+        cropped = (KeysValues(layer.keys[:, :, :longest], layer.values[:, :, :longest]) for layer in layers)
+        return tuple(cropped), cropped_mask
+    order = (~mask).byte().argsort(dim=1, stable=True)[:, :longest]  # (rows, longest)
+
+    def pack(part: Tensor) -> Tensor:
+        rows, groups, _, width = part.shape
+        return part.gather(2, order[:, None, :, None].expand(rows, groups, longest, width))
+
+    return tuple(KeysValues(pack(layer.keys), pack(layer.values)) for layer in layers), mask.gather(1, order)

@@ -13,9 +13,9 @@ from torch import Tensor
 from uwaga.decoder import Choice, Ids, State, Step, Verify
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import pad
+from uwaga.models.decoder_only import pack_caches
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.multihead import KeysValues
-from uwaga.models.layers.packing import pack_caches
 from uwaga.models.layers.positions import RelativePositions
 from uwaga.models.transformer import Transformer, TransformerMemory, TransformerState
 
