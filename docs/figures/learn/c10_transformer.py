@@ -24,7 +24,7 @@ ARRAYS = {
     "output": "logits",
     "softmax": "logits",
 }
-"""The arrays of :mod:`uwaga.engine.insight` that contain the results of the boxes, by name of the box."""
+"""The arrays of :mod:`uwaga.inspection.insight` that contain the results of the boxes, by name of the box."""
 
 READ_FROM_STREAM = {"self-attention": ("query", "key", "value"), "cross-attention": ("query",)}
 """The arrays that an attention computes from the stream beside it."""

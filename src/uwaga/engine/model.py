@@ -12,7 +12,6 @@ from uwaga.decoder import BeamRules, Choice, Datastore, Ids, Memory, State, Step
 from uwaga.engine import _core
 from uwaga.engine.beam_search import NativeBeamSearch, NativeRunningBatch, convert_errors, core_datastore
 from uwaga.engine.cpu import resolve_isa, usable_cores
-from uwaga.engine.insight import MAX_BYTES
 from uwaga.engine.interventions import Intervention, core_edits, edited_positions
 from uwaga.engine.layout import EngineSettings, Sizes, distances, memory_width, sinusoids
 from uwaga.engine.packing import PackedWeights
@@ -29,6 +28,8 @@ Sources = tuple[tuple[int, ...], ...]
 """The token ids of the sources of a batch."""
 MAX_CACHE_BYTES = 1 << 28
 """Maximum size, in bytes, of the encoded sources cached for word alignment."""
+MAX_INSIGHT_BYTES = 1 << 28
+"""Default maximum total size, in bytes, of the arrays that :meth:`NativeModel.insight` returns."""
 REENCODED_SENTENCES = 256
 """Number of sentences in a batch of sources that are encoded again."""
 
@@ -314,9 +315,9 @@ class NativeModel:
         source: Sequence[int],
         target: Sequence[int],
         names: Sequence[str] = (),
-        max_bytes: int = MAX_BYTES,
+        max_bytes: int = MAX_INSIGHT_BYTES,
     ) -> dict[str, Floats]:
-        """Return the intermediate arrays of a translation by the names of :mod:`uwaga.engine.insight`.
+        """Return the intermediate arrays of a translation by the names of :mod:`uwaga.inspection.insight`.
 
         Weights are bit-identical to those of the steps; scores are summed in another order, so that their
         softmax equals the weights up to rounding.

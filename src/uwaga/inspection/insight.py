@@ -1,4 +1,21 @@
-"""Internal arrays of a translation, such as queries, keys, values, attention weights and logits."""
+"""Internal arrays of a translation, such as queries, keys, values, attention weights and logits.
+
+| name | shape | contents (Vaswani 2017 §3) |
+|---|---|---|
+| `encoder.embedding` | (source, width) | embeddings with positions |
+| `encoder.1.query` | (heads, source, head width) | queries of layer 1; `key` and `value` as well |
+| `encoder.1.scores` | (heads, source, source) | before the softmax, scaled, with relative positions |
+| `encoder.1.weights` | (heads, source, source) | softmax of the scores, after any edits |
+| `encoder.1.context` | (heads, source, head width) | sums of the values with these weights |
+| `encoder.1.attention` | (source, width) | output of the block, with residual (and post-norm) |
+| `encoder.1.feed_forward` | (source, width) | output of the next block |
+| `encoder.output` | (source, width) | output of the encoder |
+| `decoder.…` | target in place of source | the same; scores of later positions are -inf |
+| `cross.1.…` | (heads, target, source) | query, key, value, scores, weights, context and attention |
+| `logits` | (target, vocabulary) | before the softmax over the vocabulary |
+
+A decoder with SSRU has ``decoder.1.recurrence`` in place of self-attention.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from uwaga.engine import NativeModel
-from uwaga.engine.insight import MAX_BYTES
+from uwaga.engine.model import MAX_INSIGHT_BYTES
 from uwaga.errors import SettingsError
 from uwaga.results.attention import Floats
 from uwaga.translator import Translator
@@ -18,7 +35,7 @@ class Insight:
 
     ``source`` contains the tokens that the encoder reads, with the end symbol. ``fed`` contains the tokens
     that the decoder reads, the start symbol first, and ``predicted`` those that it should predict, the end
-    symbol last. ``arrays`` maps the names of :mod:`uwaga.engine.insight` to float32 arrays.
+    symbol last. ``arrays`` maps the names of :mod:`uwaga.inspection.insight` to float32 arrays.
     """
 
     source: tuple[str, ...]
@@ -36,7 +53,7 @@ def look_inside(
     source: str,
     target: str | None = None,
     names: Sequence[str] = (),
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int = MAX_INSIGHT_BYTES,
 ) -> Insight:
     """Return the internal arrays of a translation.
 

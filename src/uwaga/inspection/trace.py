@@ -13,9 +13,9 @@ import numpy as np
 
 from uwaga.decoder import Choice, State
 from uwaga.engine import NativeModel
-from uwaga.engine.insight import MAX_BYTES
 from uwaga.engine.interventions import Intervention
 from uwaga.engine.layout import Sizes
+from uwaga.engine.model import MAX_INSIGHT_BYTES
 from uwaga.errors import DataError, ModelError, NotInspectableError, SettingsError
 from uwaga.inspection.interventions import intervene
 from uwaga.results.attention import Attentions, Floats
@@ -49,7 +49,7 @@ class TracedTranslation:
         pieces: pieces of the tokens.
         log_probs: log-probabilities of the tokens and, unless it is truncated, of the end symbol.
         attentions: all attention matrices; None if not requested.
-        arrays: requested internal arrays, by name (:mod:`uwaga.engine.insight`); only for the best
+        arrays: requested internal arrays, by name (:mod:`uwaga.inspection.insight`); only for the best
             translation.
     """
 
@@ -111,7 +111,7 @@ class TraceParts:
     names: Sequence[str] | None = None
     tree: bool = False
     candidates: int = 0
-    max_bytes: int = MAX_BYTES
+    max_bytes: int = MAX_INSIGHT_BYTES
 
 
 def trace(
