@@ -1,4 +1,4 @@
-"""``uwaga convert``: convert a model to int8, to int4 or to the format of another program."""
+"""``uwaga convert`` and ``uwaga merge``: write a model in another form, or with an adapter merged into it."""
 
 from __future__ import annotations
 
@@ -119,13 +119,13 @@ def _quantise(
     lines = None if sample is None else list(text_lines(sample))
     agreement = quantise(source, folder, keep, lines, precision, check)
     typer.echo(f"{folder}: written in {precision}")
-    print_shortlist_note(source)
+    _print_shortlist_note(source)
     if agreement is None:
         return
     typer.echo(f"{agreement.sentences} {agreement.measured_on}, greedy: {_agreement_text(agreement)}")
 
 
-def print_shortlist_note(model: Path) -> None:
+def _print_shortlist_note(model: Path) -> None:
     """Print a note if the model has a shortlist, since the converted folder has none."""
     from uwaga.checkpoints.registry import has_shortlist
 
@@ -140,3 +140,38 @@ def _agreement_text(agreement: Agreement) -> str:
         f"token log-probabilities differ by {agreement.difference:.4f} on average, "
         f"by {agreement.largest:.4f} in the worst sentence\n{agreement.verdict}"
     )
+
+
+AdapterFolder = Annotated[Path, typer.Argument(help="Adapter folder of a run with adapt.lora.")]
+ModelFolder = Annotated[Path, typer.Argument(help="Model folder to create.")]
+Base = Annotated[
+    str | None,
+    typer.Option(
+        "--model", "-m", help="Base model of the adapter.", show_default="the one that the adapter names"
+    ),
+]
+
+
+def merge(
+    adapter: AdapterFolder, folder: ModelFolder, model: Base = None, force: options.Force = False
+) -> None:
+    """Merge a LoRA adapter into its base model.
+
+    The new folder has the format of the base model, or is int8 if uwaga reads but does not write that format.
+    Merging does not need torch.
+
+    **Examples**
+
+        uwaga merge runs/medical/adapter medical-model
+
+        uwaga convert --int8 medical-model medical-int8
+    """
+    options.check_replaceable(folder, force)
+    from uwaga.conversion.export import merge_adapter
+
+    result = merge_adapter(adapter, folder, model)
+    typer.echo(
+        f"{folder}: {result.base} with {adapter} merged into it{', in int8' if result.quantised else ''}"
+    )
+    if result.quantised:
+        _print_shortlist_note(result.base)

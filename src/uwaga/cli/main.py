@@ -30,7 +30,7 @@ HEADINGS = {
         "distil": "uwaga_corpora.cli.distil:distil",
         "backtranslate": "uwaga_corpora.cli.backtranslate:backtranslate",
         "average": "uwaga.cli.average:average",
-        "merge": "uwaga.cli.merge:merge",
+        "merge": "uwaga.cli.convert:merge",
         "convert": "uwaga.cli.convert:convert",
         "shortlist": "uwaga.cli.shortlist:shortlist",
     },
