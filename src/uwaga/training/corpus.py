@@ -22,6 +22,7 @@ from uwaga.settings import CorpusSettings, DataSettings, GuidedAlignmentSettings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.tokenizers.training import train_tokeniser
+from uwaga.training.page import read_json
 
 
 def prepare_links(
@@ -39,7 +40,7 @@ def prepare_links(
     inputs = {"files": [identify(file) for file in reader.files], **options}
     inputs_path = path.with_name(f"{path.name}.json")
     link_file = LinkFile(str(path), "words")
-    if path.is_file() and _read_json(inputs_path) == inputs:
+    if path.is_file() and read_json(inputs_path) == inputs:
         return link_file
     log(f"aligning the words of {corpus.name}")
     rows, sources, targets = list[int](), list[list[str]](), list[list[str]]()
@@ -55,13 +56,6 @@ def prepare_links(
     write_file(path, "".join(f"{line}\n" for line in lines))
     write_file(inputs_path, json.dumps(inputs))
     return link_file
-
-
-def _read_json(path: Path) -> object:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
 
 
 Position = tuple[int, int]

@@ -157,7 +157,7 @@ def _format_data(run: Path) -> list[str]:
     """Return HTML with the numbers of lines read and skipped in each corpus."""
     rows: list[tuple[object, ...]] = []
     stores = sorted(run.glob(STORE_PATTERN), key=lambda path: (path.parent.name.startswith("dev"), path))
-    for name, report in ((path.parent.name, _read_json(path).get("report")) for path in stores):
+    for name, report in ((path.parent.name, read_json(path).get("report")) for path in stores):
         if isinstance(report, dict):
             rows.append((name, "lines read", _format_cell(report.get("read")), ""))
             rows.append((name, "pairs kept", _format_cell(report.get("kept")), ""))
@@ -187,7 +187,8 @@ def _get_rows(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     return [row for row in rows if isinstance(row, Mapping)]
 
 
-def _read_json(path: Path) -> Mapping[str, Any]:
+def read_json(path: Path) -> Mapping[str, Any]:
+    """Return the object in a JSON file, or an empty mapping if there is no such file or no object in it."""
     try:
         values = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (OSError, ValueError, RecursionError):

@@ -34,6 +34,7 @@ from uwaga.training.final_model import (
     write_final_model,
 )
 from uwaga.training.initial_model import make_initial_model
+from uwaga.training.page import read_json
 from uwaga.training.process import Interrupt, prepare_process
 from uwaga.training.ranks import SINGLE_PROCESS, Ranks
 from uwaga.training.report import NullReporter, Reporter
@@ -196,10 +197,7 @@ def _write_model(run: Run) -> Path:
 
 def _is_finished(settings: Settings) -> bool:
     """Return True if the finished model exists and neither settings nor checkpoints have changed since."""
-    try:
-        saved_state = json.loads((settings.run / FINISHED_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
+    saved_state = read_json(settings.run / FINISHED_FILE)
     return final_folder(settings).is_dir() and saved_state == _finished_state(settings)
 
 
