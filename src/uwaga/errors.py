@@ -1,5 +1,8 @@
 """The exceptions that users see. Their messages state the problem and how to solve it."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 MAX_QUOTED_CHARACTERS = 60
 """Maximum number of characters of a value quoted in a message."""
 MAX_REASON_CHARACTERS = 200
@@ -32,6 +35,12 @@ def reason(error: BaseException) -> str:
         error: any exception; if it has no message, its class name is returned.
     """
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:MAX_REASON_CHARACTERS]
+
+
+def suggestion(name: str, names: Iterable[str], otherwise: str) -> str:
+    """Return ``did you mean 'beam'?`` with the most similar known name; ``otherwise`` if none is similar."""
+    matches = get_close_matches(name, list(names), n=1, cutoff=0.5)
+    return f"did you mean {matches[0]!r}?" if matches else otherwise
 
 
 def printable(path: object) -> str:

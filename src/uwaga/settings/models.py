@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from uwaga.decoder import MAX_BEAM, MAX_LENGTH_PENALTY, MAX_TOKENS
+from uwaga.errors import suggestion
 from uwaga.settings.parsing import StrictModel
 from uwaga.settings.recurrent import (
     PRESETS,
@@ -143,8 +143,7 @@ def preset_name(name: str) -> str:
     full_name = name.replace("_", "-")
     full_name = _ALIASES.get(full_name, full_name)
     if full_name not in MODEL_PRESETS:
-        matches = difflib.get_close_matches(full_name, MODEL_PRESETS, n=1, cutoff=0.5)
-        hint = f"did you mean {matches[0]!r}?" if matches else f"the presets are {', '.join(MODEL_PRESETS)}"
+        hint = suggestion(full_name, MODEL_PRESETS, f"the presets are {', '.join(MODEL_PRESETS)}")
         raise ValueError(f"no model preset is named {name!r}; {hint}")
     return full_name
 

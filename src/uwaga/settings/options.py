@@ -10,7 +10,6 @@ server and the reference are generated from the fields (:func:`option_fields`).
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from uwaga.decoder import MAX_TOKENS
-from uwaga.errors import SettingsError, quoted
+from uwaga.errors import SettingsError, quoted, suggestion
 
 
 def check_integer(name: str, value: object, minimum: int, maximum: int = MAX_TOKENS) -> None:
@@ -199,8 +198,7 @@ def checked_options(record: type, values: Mapping[str, Any], kind: str) -> dict[
     names = option_fields(record)
     for name in values:
         if name not in names:
-            matches = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-            hint = f"did you mean {matches[0]!r}?" if matches else f"the options are {', '.join(names)}"
+            hint = suggestion(name, names, f"the options are {', '.join(names)}")
             raise SettingsError(f"unknown {kind} option {name!r}; {hint}")
     return {name: value for name, value in values.items() if value is not None}
 

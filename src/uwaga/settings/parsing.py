@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from types import UnionType
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from uwaga.errors import SettingsError, quoted
+from uwaga.errors import SettingsError, quoted, suggestion
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 
@@ -59,17 +58,15 @@ def _explain(kind: type[StrictModel], detail: Any) -> str:
     name = ".".join(path)
     name = name if len(name) <= MAX_KEY_LENGTH else f"{name[:MAX_KEY_LENGTH]}..."
     if detail["type"] == "extra_forbidden":
-        fields = list(group.model_fields)
-        matches = difflib.get_close_matches(path[-1][:MAX_KEY_LENGTH], fields, n=1, cutoff=0.5)
-        hint = f"did you mean {matches[0]!r}?" if matches else f"the settings here are {', '.join(fields)}"
+        fields = group.model_fields
+        hint = suggestion(path[-1][:MAX_KEY_LENGTH], fields, f"the settings here are {', '.join(fields)}")
         return f"unknown setting {name!r}; {hint}"
     if detail["type"] == "missing":
         return f"setting {name!r} is missing"
     if detail["type"] == "union_tag_invalid":
         families = detail["ctx"]["expected_tags"].replace("'", "").split(", ")
         family = detail["input"]["family"] if isinstance(detail["input"], dict) else detail["input"]
-        matches = difflib.get_close_matches(str(family)[:MAX_KEY_LENGTH], families, n=1, cutoff=0.5)
-        hint = f"did you mean {matches[0]!r}?" if matches else f"the families are {', '.join(families)}"
+        hint = suggestion(str(family)[:MAX_KEY_LENGTH], families, f"the families are {', '.join(families)}")
         return f"{name}.family: no model family is named {quoted(family)}; {hint}"
     message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Input ")
     if not name:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from uwaga.errors import DataError, SettingsError, quoted
+from uwaga.errors import DataError, SettingsError, quoted, suggestion
 from uwaga.markup.formats import Format
 from uwaga.results.translation import GlossaryMode
 from uwaga.search import SearchOptions, SearchOverrides
@@ -237,8 +236,7 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
 def unknown_option_error(name: str) -> SettingsError:
     """Return the error for an unknown option; its message suggests the most similar known option."""
     names = [*sorted(REQUEST_FIELDS), *SearchOptions.__dataclass_fields__]
-    matches = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {matches[0]!r}?" if matches else f"known options: {', '.join(names)}"
+    hint = suggestion(name, names, f"known options: {', '.join(names)}")
     return SettingsError(f"unknown decoding option {name!r}; {hint}")
 
 
