@@ -155,9 +155,8 @@ def _train(path: Path, changes: list[str]) -> Path | None:
 
     The training runs in this process, or in all processes that torchrun started.
     """
-    settings = (
-        None if _is_distributed() else _parse_settings(path, changes)
-    )  # report mistakes before importing torch, which takes seconds
+    # report mistakes before importing torch, which takes seconds
+    settings = None if _is_distributed() else _parse_settings(path, changes)
     with require_extra("train", "training"):
         from uwaga.training.ranks import join_ranks
         from uwaga.training.train import train as train_model

@@ -98,9 +98,8 @@ def measure_agreement(
     options = SearchOptions(beam=1, max_length=max_length, batch_tokens=BATCH_TOKENS, first=first)
     continues = isinstance(exact_model.settings, DecoderOnlySettings)
     if continues and exact_model.max_source is not None:
-        limit = (
-            exact_model.max_source - max(map(len, sources)) + 1
-        )  # the last generated token needs no position
+        # the last generated token needs no position
+        limit = exact_model.max_source - max(map(len, sources)) + 1
         options = options.changed({"max_length": min(CONTINUATION_TOKENS, limit), "max_ratio": math.inf})
     sentences = list(map(SearchInput, sources))
     results = [

@@ -128,9 +128,8 @@ class Mixture:
         for corpus_index in np.unique(corpus):
             indices = np.flatnonzero(corpus == corpus_index)
             draws, size = self.draws[corpus_index], self._sizes[corpus_index]
-            draw_numbers = (
-                epoch * draws + shuffled_rows[indices] - (self._ends[corpus_index] - draws)
-            )  # numbers of the draws from the corpus over all epochs
+            # numbers of the draws from the corpus over all epochs
+            draw_numbers = epoch * draws + shuffled_rows[indices] - (self._ends[corpus_index] - draws)
             keys = make_key(seed, CORPUS_KEY, int(corpus_index), draw_numbers // size)
             rows[indices] = self._starts[corpus_index] + permute(draw_numbers % size, size, keys)
         return rows

@@ -197,9 +197,8 @@ def _wait_callback(name: str, on_wait: Callable[[str], None] | None) -> Callable
 
 
 def _check_disk_space(home: Path, entry: CatalogueEntry) -> None:
-    needed_bytes = (
-        2 * (entry.size or 0) + RECORD_BYTES
-    )  # compressed files are kept next to the unpacked files
+    # compressed files are kept next to the unpacked files
+    needed_bytes = 2 * (entry.size or 0) + RECORD_BYTES
     free_bytes = shutil.disk_usage(home).free
     if needed_bytes > free_bytes:
         raise CatalogueError(

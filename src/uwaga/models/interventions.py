@@ -173,9 +173,8 @@ class _AttentionEdit:
         self, heads: Heads, model: TransformerWithInterventions | DecoderOnlyWithInterventions
     ) -> None:
         self.heads = heads
-        self._query_and_key_positions = (
-            model.query_and_key_positions
-        )  # not the model, which contains the edit: no reference cycle
+        # not the model, which contains the edit: no reference cycle
+        self._query_and_key_positions = model.query_and_key_positions
 
     def __call__(self, weights: Tensor, mask: Tensor | None) -> Tensor:
         head_slice = _head_slice(self.heads)

@@ -220,9 +220,8 @@ def parallel_scorer(model: Seq2Seq) -> Scorer:
         decoder_inputs = [[start_token, *target[:-1]] for target in targets]
         features = model.features(source, pad(decoder_inputs, symbols.pad, model.device))
         lengths = torch.tensor([len(target) for target in targets], device=model.device)
-        is_token = (
-            torch.arange(features.shape[1], device=model.device) < lengths[:, None]
-        )  # (sentences, target)
+        # (sentences, target)
+        is_token = torch.arange(features.shape[1], device=model.device) < lengths[:, None]
         rows = features[is_token]  # (tokens, width)
         target_tokens = torch.tensor([token for target in targets for token in target], device=model.device)
         scores = []

@@ -121,9 +121,8 @@ def _resolve_last_ties(table: Tensor, values: LogProbs, tokens: Ids, rows: Ids, 
         return
     last_values = values[rows, count - 1]
     row_indices = torch.from_numpy(rows).to(table.device)
-    equals = (
-        table[row_indices] == torch.from_numpy(last_values).to(table.device)[:, None]
-    )  # (tied, vocabulary)
+    # (tied, vocabulary)
+    equals = table[row_indices] == torch.from_numpy(last_values).to(table.device)[:, None]
     row, column = (part.cpu().numpy() for part in torch.nonzero(equals, as_tuple=True))
     starts = np.searchsorted(row, np.arange(len(rows)))
     for index, (tied_row, start) in enumerate(zip(rows.tolist(), starts.tolist(), strict=True)):

@@ -246,9 +246,8 @@ def sentencepiece_model(
     unknown = pieces[types.index(PieceType.unknown)].encode("utf-8")
     trainer = _varint_field(3, BPE) + _varint_field(35, PieceType.byte in types)  # model_type, byte_fallback
     trainer += _varint(45 << 3 | 2) + _varint(len(unknown)) + unknown  # unk_piece
-    normaliser = (
-        _varint_field(3, dummy_prefix) + _varint_field(4, strip) + _varint_field(5, True)
-    )  # the last: spaces become ▁
+    # the last: spaces become ▁
+    normaliser = _varint_field(3, dummy_prefix) + _varint_field(4, strip) + _varint_field(5, True)
     for key, body in ((b"\x12", trainer), (b"\x1a", normaliser)):
         parts.append(key + _varint(len(body)) + body)
     return b"".join(parts)

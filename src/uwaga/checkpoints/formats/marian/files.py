@@ -207,9 +207,8 @@ def _read_vocabulary(path: Path) -> dict[str, int]:
     if path.suffix == SENTENCEPIECE_SUFFIX:
         return ids_by_piece(read_sentencepiece(path))
     try:
-        lines = (
-            read_regular(path, MAX_BYTES).decode("utf-8").split("\n")
-        )  # a piece may contain any other line break
+        # a piece may contain any other line break
+        lines = read_regular(path, MAX_BYTES).decode("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"{path}: the vocabulary cannot be read: {error}") from None
     ids: dict[str, int] = {}
