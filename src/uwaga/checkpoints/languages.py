@@ -115,10 +115,9 @@ class Languages:
                     tokeniser.code(language)
         return languages
 
-    def requires_language(self, source: str | None = None, target: str | None = None) -> bool:
-        """Return True if the given and default languages do not determine a translation direction."""
-        source, target = source or self.default[0], target or self.default[1]
-        source_tokeniser, target_tokeniser = self.source, self.target
+    def requires_language(self) -> bool:
+        """Return True if the default languages do not determine a translation direction."""
+        (source, target), source_tokeniser, target_tokeniser = self.default, self.source, self.target
         if isinstance(source_tokeniser, PromptTokeniser):
             return source is None or target is None
         if not (

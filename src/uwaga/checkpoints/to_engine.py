@@ -10,9 +10,6 @@ from uwaga.engine.layout import EngineSettings, unsupported_reason
 from uwaga.engine.packing import StoredForms
 from uwaga.errors import ModelError, SettingsError
 
-EXACT_LEVELS = 127
-"""Largest absolute value of integers in int8 and int4 folders; all processors support this value."""
-
 
 def runs_on_engine(checkpoint: Checkpoint) -> bool:
     """Return True if the engine supports a model's family and settings."""
@@ -50,9 +47,7 @@ def to_engine(
         raise ModelError(f"{checkpoint.path}: {error}") from None
 
 
-def pack_weights(
-    checkpoint: Checkpoint, precision: Precision, keep: Sequence[str] = (), levels: int = EXACT_LEVELS
-) -> PackedWeights:
+def pack_weights(checkpoint: Checkpoint, precision: Precision, keep: Sequence[str] = ()) -> PackedWeights:
     """Return the weights of a checkpoint, packed for the engine; see :func:`uwaga.engine.packing.pack`."""
     settings, weights = _engine_settings(checkpoint), checkpoint.weights
     if weights is None:
@@ -60,7 +55,7 @@ def pack_weights(
     sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
         stored_forms = StoredForms(weights.integers, weights.rows)
-        return pack(settings, sizes, weights.read, precision, keep, levels, stored_forms)
+        return pack(settings, sizes, weights.read, precision, keep, stored_forms=stored_forms)
     except ModelError as error:
         raise ModelError(f"{checkpoint.path}: {error}") from None
 

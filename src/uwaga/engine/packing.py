@@ -58,7 +58,7 @@ def all_finite(values: NDArray[Any]) -> bool:
 
 
 MAX_LEVELS = 127
-"""Default maximum integer of an int8 matrix."""
+"""Default maximum integer of an int8 matrix, which all processors support."""
 MIN_QUANTISED = 1e-30
 """Rows whose largest magnitude is below this are rounded to zeros (native/kernels/packing.cpp)."""
 KEPT_FORMATS: dict[Precision, Precision] = {"int8": "bfloat16", "int4": "int8"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from html.entities import name2codepoint
 from typing import Literal, NamedTuple
 
@@ -89,21 +90,15 @@ def attribute_pieces(tag: str, names: Collection[str], reason: str | None = None
         value, quote = match[group], '"' if group == 2 else "'"
         yield tag[position : match.start(group)]
         if reason is None:
-            yield text_unit(value, (unescape(value),), _AttributeWriter(quote))
+            yield text_unit(value, (unescape(value),), partial(_write_attribute, quote))
         else:
             yield untranslated(value, reason, unescape(value))
         position = match.end(group)
     yield tag[position:]
 
 
-class _AttributeWriter:
-    """A function that writes a text as an attribute value in the given quotation marks."""
-
-    def __init__(self, quote: str) -> None:
-        self._quote = quote
-
-    def __call__(self, inline: Inline) -> str:
-        return escape_attribute(plain_text(inline), self._quote)
+def _write_attribute(quote: str, inline: Inline) -> str:
+    return escape_attribute(plain_text(inline), quote)
 
 
 def html_attributes(tag: str) -> dict[str, str]:

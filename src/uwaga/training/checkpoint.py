@@ -202,14 +202,14 @@ def newest_checkpoint(folder: Path) -> Path | None:
     return checkpoint_path(folder, steps[-1]) if steps else None
 
 
-def average_checkpoints(paths: list[Path], prefix: str = "model.") -> dict[str, Tensor]:
-    """Return the mean of each weight over several checkpoints, by the weight's name without ``prefix``."""
+def average_checkpoints(paths: list[Path]) -> dict[str, Tensor]:
+    """Return the mean of each weight over several checkpoints, by the weight's name in the model."""
     if not paths:
         raise CheckpointError("there are no checkpoints to average")
     total: dict[str, Tensor] = {}
     for path in paths:
         _, tensors = read_checkpoint(path)
-        weights = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+        weights = {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
         if total and weights.keys() != total.keys():
             raise CheckpointError(f"{path}: the names of the weights differ from those in {paths[0]}")
         for name, weight in weights.items():
