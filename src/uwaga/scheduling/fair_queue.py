@@ -85,7 +85,7 @@ class FairWorkers:
     def _reset(self) -> None:
         self._process = os.getpid()
         self._queue: FairQueue[Job] = FairQueue()
-        self._busy = 0
+        self.busy = 0  # number of running jobs
         self._executor: ThreadPoolExecutor | None = None
 
     @property
@@ -93,24 +93,19 @@ class FairWorkers:
         """Number of jobs in the queue."""
         return len(self._queue)
 
-    @property
-    def busy(self) -> int:
-        """Number of running jobs."""
-        return self._busy
-
     def put(self, client: str, job: Job) -> None:
         """Run a job in a thread, or queue it if all threads are busy; the job handles its own exceptions."""
         with self._lock:
             if self._process != os.getpid():
                 self._reset()
-            if self._busy >= self._threads:
+            if self.busy >= self._threads:
                 if len(self._queue) >= self._max_waiting:
                     raise BusyError(f"the queue is full ({len(self._queue)} requests): try again in a second")
                 self._queue.put(client, job)
                 return
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="uwaga-request")
-            self._busy += 1
+            self.busy += 1
             self._executor.submit(self._work, job)
 
     def remove(self, client: str, job: Job) -> bool:
@@ -121,7 +116,7 @@ class FairWorkers:
     def wait(self) -> None:
         """Wait until no job is queued or running."""
         with self._lock:
-            self._idle.wait_for(lambda: not self._busy and not self._queue)
+            self._idle.wait_for(lambda: not self.busy and not self._queue)
 
     def close(self) -> None:
         """End the threads after their current jobs."""
@@ -138,5 +133,5 @@ class FairWorkers:
                 with self._lock:
                     job = self._queue.get() if self._queue else None
                     if job is None:
-                        self._busy -= 1
+                        self.busy -= 1
                         self._idle.notify_all()

@@ -60,7 +60,7 @@ class SentencePieceCodec:
         self._model = model
         self._words = words
         self._ids = array("i", ids)
-        self._unknown = unknown
+        self.unknown = unknown
         self._indices = array("i", [-1]) * (max(ids, default=-1) + 1)
         """By id, the index of its piece in the model; -1 for none."""
         for index, token_id in enumerate(ids):
@@ -139,11 +139,6 @@ class SentencePieceCodec:
         return max([len(self._indices) - 1, *self._other_pieces]) + 1
 
     @property
-    def unknown(self) -> int:
-        """Id of unknown characters."""
-        return self._unknown
-
-    @property
     def added_tokens(self) -> dict[str, int]:
         """Ids of the special tokens that may be spelt in texts."""
         return {token.content: token_id for token_id, token in self.special_tokens.items()}
@@ -164,7 +159,7 @@ class SentencePieceCodec:
 
     def _to_ids(self, indices: Sequence[int]) -> list[int]:
         ids = (self._ids[index] for index in indices)
-        return [self._unknown if token_id < 0 else token_id for token_id in ids]
+        return [self.unknown if token_id < 0 else token_id for token_id in ids]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Decode ids to text; special tokens and ids without a piece are left out."""

@@ -41,7 +41,7 @@ class MarianTokeniser:
         """
         self._model = model
         self._vocabulary = vocabulary
-        self._symbols = symbols
+        self.symbols = symbols
         self._special_ids = frozenset((symbols.start, symbols.end, symbols.pad, symbols.unknown))
         self._name = name
         self._default_tag = ""
@@ -50,16 +50,11 @@ class MarianTokeniser:
     def _ids(self) -> Mapping[str, int]:
         if self._vocabulary is not None:
             return self._vocabulary
-        return add_padding(ids_by_piece(self._model), self._symbols.pad)
+        return add_padding(ids_by_piece(self._model), self.symbols.pad)
 
     @cached_property
     def _pieces(self) -> Mapping[int, str]:
         return {token_id: piece for piece, token_id in self._ids.items()}
-
-    @property
-    def symbols(self) -> Symbols:
-        """The special token ids."""
-        return self._symbols
 
     @property
     def model_bytes(self) -> bytes:
@@ -95,7 +90,7 @@ class MarianTokeniser:
                 + (" ..." if len(languages) > 20 else "")
             )
         pieces = self._split(remainder, self._model.pieces)
-        ids, unknown = self._ids, self._symbols.unknown
+        ids, unknown = self._ids, self.symbols.unknown
         return [
             ids.get(piece, unknown) for piece in ([language_token, *pieces] if language_token else pieces)
         ]
@@ -108,7 +103,7 @@ class MarianTokeniser:
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return the ids followed by the end symbol."""
-        return [*ids, self._symbols.end]
+        return [*ids, self.symbols.end]
 
     def language_prefix(self, text: str) -> str:
         """Return the leading target-language token of a text, or the default one, or an empty string.
@@ -237,14 +232,9 @@ class SegmentedTextTokeniser:
     ) -> None:
         self._ids = vocabulary
         self._pieces = {token_id: piece for piece, token_id in vocabulary.items()}
-        self._symbols, self._name = symbols, name
+        self.symbols, self._name = symbols, name
         self._special_ids = frozenset((symbols.start, symbols.end, symbols.pad))
         self._before, self._after = list(before), list(after)
-
-    @property
-    def symbols(self) -> Symbols:
-        """The special token ids."""
-        return self._symbols
 
     @property
     def model_bytes(self) -> bytes:
@@ -253,7 +243,7 @@ class SegmentedTextTokeniser:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of the pieces of a text."""
-        return [self._ids.get(piece, self._symbols.unknown) for piece in text.split(" ") if piece]
+        return [self._ids.get(piece, self.symbols.unknown) for piece in text.split(" ") if piece]
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return the ids, surrounded by the special tokens."""
