@@ -80,8 +80,7 @@ def second_evidence(logits: Evidence) -> Evidence:
     of competing pairs, by target and by source word; and the probabilities of neighbouring pairs, on the
     diagonal and in either text.
 
-    Args:
-        logits: (target words, source words) of the first regression.
+    ``logits``: (target words, source words) of the first regression.
     """
     probabilities = logistic(logits)
     competitors = [probabilities.sum(axis=axis, keepdims=True) - probabilities for axis in (1, 0)]

@@ -299,7 +299,6 @@ def _select(view: View, values: NDArray[Any]) -> NDArray[Any]:
 def identity_table(names: Mapping[str, str]) -> dict[str, tuple[View, ...]]:
     """Return :attr:`Table.weights` for weights that are stored unchanged.
 
-    Args:
-        names: stored names by name in uwaga.
+    ``names``: stored names by name in uwaga.
     """
     return {name: (View(stored_name),) for name, stored_name in names.items()}

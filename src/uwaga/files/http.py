@@ -91,8 +91,7 @@ class HttpClient:
     forever. Therefore requests run as tasks of an event loop in a thread of this client, where a deadline can
     cancel them.
 
-    Args:
-        limits: timeouts and limits.
+    ``limits``: timeouts and limits.
     """
 
     def __init__(self, limits: Limits) -> None:

@@ -467,8 +467,7 @@ def has_number_words(language: str) -> bool:
 def number_word_pattern(language: str) -> re.Pattern[str]:
     """Return the pattern of number words in texts in lower case; it matches nothing in other languages.
 
-    Args:
-        language: the code of the language.
+    ``language``: the code of the language.
     """
     vocabulary = _vocabulary(language)
     return NO_WORD if vocabulary is None else vocabulary.number

@@ -72,9 +72,8 @@ def find_route(source: str, target: str, models: Iterable[M], via: Sequence[str]
 class LanguageGraph(Generic[M]):
     """The directed graph whose nodes are languages and whose edges are models.
 
-    Args:
-        models: the models to choose from. Among models of the same rank, the first is preferred. Damaged
-            models, and models that do not state their languages, are ignored.
+    ``models``: the models to choose from. Among models of the same rank, the first is preferred. Damaged
+    models, and models that do not state their languages, are ignored.
     """
 
     def __init__(self, models: Iterable[M]) -> None:

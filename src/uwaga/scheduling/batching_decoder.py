@@ -241,8 +241,7 @@ class BatchingBeamSearch:
 class ModelBatches:
     """The batches of models, each created by the first call that uses the model.
 
-    Args:
-        nice: see :class:`uwaga.scheduling.model_batch.ModelBatch`.
+    ``nice``: see :class:`uwaga.scheduling.model_batch.ModelBatch`.
     """
 
     def __init__(self, nice: int = 0) -> None:

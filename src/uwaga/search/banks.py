@@ -131,8 +131,7 @@ class Banks:
     def extra_tokens(self, is_alive: Flags) -> Ids | None:
         """Return the tokens that continue a phrase of each running hypothesis.
 
-        Args:
-            is_alive: (sentences, beams) True where there is a hypothesis.
+        ``is_alive``: (sentences, beams) True where there is a hypothesis.
 
         Returns:
             (rows, extra) tokens, padded with -1; None if no hypothesis can continue a phrase.

@@ -23,8 +23,7 @@ MAX_LOG_PROBS = 1 << 24
 def entropy(log_probs: LogProbs) -> NDArray[np.float64]:
     """Return ``H = -Σ p log p`` in nats, between 0 and the logarithm of the vocabulary size.
 
-    Args:
-        log_probs: (rows, vocabulary), -inf for tokens of probability 0.
+    ``log_probs``: (rows, vocabulary), -inf for tokens of probability 0.
 
     Returns:
         (rows,) float64.

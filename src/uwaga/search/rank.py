@@ -63,8 +63,7 @@ class Ranking:
 class TableRanking(Ranking):
     """A length normalisation given as a table of divisors.
 
-    Args:
-        divisors: (lengths,) from length 0.
+    ``divisors``: (lengths,) from length 0.
     """
 
     def __init__(self, divisors: Scores) -> None:

@@ -135,8 +135,7 @@ class StepwiseDecoder:
 class RetrievalDecoder(StepwiseDecoder):
     """A decoder whose distributions are mixed with datastores.
 
-    Args:
-        decoder: a model that returns the features of its states.
+    ``decoder``: a model that returns the features of its states.
     """
 
     def encode(self, sources: Sequence[Sequence[int]]) -> Memory:

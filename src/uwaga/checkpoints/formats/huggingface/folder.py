@@ -134,8 +134,7 @@ class ConfigReader:
     def refuse(self, neutral_values: Mapping[str, Collection[object]]) -> None:
         """Raise ModelError if a key enables a feature that uwaga does not support.
 
-        Args:
-            neutral_values: for each key, the values that disable the feature.
+        ``neutral_values``: for each key, the values that disable the feature.
         """
         common_values = {"quantization_config": (), "is_encoder_decoder": (True,), "pruned_heads": ({},)}
         for name, allowed_values in {**common_values, **neutral_values}.items():

@@ -53,8 +53,7 @@ class ModelFiles:
 def find_files(path: Path) -> ModelFiles:
     """Find a model's files: those that the decoding settings name or, without settings, the only candidates.
 
-    Args:
-        path: path of the weight file or its folder.
+    ``path``: path of the weight file or its folder.
     """
     if not path.is_dir() and not path.is_file():
         raise ModelError(f"{path}: no such file")
