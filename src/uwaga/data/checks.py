@@ -103,9 +103,8 @@ class CorpusChecks:
         shorter_side, longer_side = sides[::shift]
         return [
             f"{' + '.join(self.files)}: shifted by one line from about line {line} on: line n of "
-            f"{shorter_side} "
-            f"matches line n+1 of {longer_side}; delete the extra line of {longer_side} or restore the "
-            f"missing line of {shorter_side}"
+            f"{shorter_side} matches line n+1 of {longer_side}; delete the extra line of {longer_side} or "
+            f"restore the missing line of {shorter_side}"
         ]
 
     def _language_warnings(self) -> list[str]:

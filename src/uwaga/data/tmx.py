@@ -44,7 +44,7 @@ class XmlItems(ABC, Generic[Item]):
         self._path = path
         self.file = str(path)
         self.ready: deque[Item] = deque()
-        self._depth = self._parsed_bytes = 0
+        self._depth = self.parsed_bytes = 0
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._start
@@ -82,11 +82,6 @@ class XmlItems(ABC, Generic[Item]):
         """The number of the line that the parser has reached."""
         return self._parser.CurrentLineNumber
 
-    @property
-    def parsed_bytes(self) -> int:
-        """The number of bytes parsed so far."""
-        return self._parsed_bytes
-
     def read(self) -> Iterator[Item]:
         """Yield all items of the file."""
         with open_bytes(self._path) as content:
@@ -108,8 +103,8 @@ class XmlItems(ABC, Generic[Item]):
             self._parser.Parse(block, not block)
         except expat.ExpatError as error:
             raise self.damage_error(expat.ErrorString(error.code), error.lineno) from None
-        self._parsed_bytes += len(block)
-        if self._parsed_bytes - self._parser.CurrentByteIndex > MAX_MARKUP_BYTES:
+        self.parsed_bytes += len(block)
+        if self.parsed_bytes - self._parser.CurrentByteIndex > MAX_MARKUP_BYTES:
             raise self.damage_error(f"a tag or comment of more than {MAX_MARKUP_BYTES >> 20} MiB", self.line)
 
     def _entity(self, name: str, *_: object) -> None:

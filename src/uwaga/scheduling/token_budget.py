@@ -80,22 +80,8 @@ class TokenBudget:
         self._repeat = False
         self._queue: FairQueue[SearchLease] = FairQueue()
         self._leaving_searches: deque[SearchLease] = deque()
-        self._used = self._waiting = self._running = 0
-
-    @property
-    def waiting(self) -> int:
-        """Number of waiting sentences."""
-        return self._waiting
-
-    @property
-    def running(self) -> int:
-        """Number of sentences in the batch."""
-        return self._running
-
-    @property
-    def used(self) -> int:
-        """Number of tokens in use."""
-        return self._used
+        self.waiting = self.running = 0  # number of sentences that wait, and that are in the batch
+        self.used = 0  # number of tokens in use
 
     def enqueue(self, lease: SearchLease, sizes: Sequence[int]) -> None:
         """Add sentences of a search, which enter the batch immediately if the budget allows it.
@@ -110,7 +96,7 @@ class TokenBudget:
                 self._long += lease.tokens
             lease.total += len(sizes)
             lease.waiting.extend(sizes)
-            self._waiting += len(sizes)
+            self.waiting += len(sizes)
             if not lease.is_queued:
                 lease.is_queued = True
                 self._queue.put(lease.client, lease)
@@ -132,8 +118,8 @@ class TokenBudget:
     def _add(self, lease: SearchLease, tokens: int, sentences: int) -> None:
         lease.tokens += tokens
         lease.sentences += sentences
-        self._used += tokens
-        self._running += sentences
+        self.used += tokens
+        self.running += sentences
         if lease.is_long:
             self._long += tokens
             if tokens > 0:
@@ -164,7 +150,7 @@ class TokenBudget:
             return
         lease.is_closed = True
         self._add(lease, -lease.tokens, -lease.sentences)
-        self._waiting -= len(lease.waiting)
+        self.waiting -= len(lease.waiting)
         lease.waiting.clear()
         if lease.is_queued:
             self._queue.remove(lease.client, lease)
@@ -177,14 +163,14 @@ class TokenBudget:
         while self._queue:
             lease = self._queue.get()
             size = lease.waiting[0]
-            if self._used and self._used + size > self._max_tokens + self._reserved:
+            if self.used and self.used + size > self._max_tokens + self._reserved:
                 self._queue.put_first(lease.client, lease)  # retains its turn: it may be large
                 break
             if not self._can_enter(lease, size):
                 deferred_leases.append(lease)
                 continue
             lease.waiting.popleft()
-            self._waiting -= 1
+            self.waiting -= 1
             self._add(lease, size, 1)
             admitted_counts[lease] = admitted_counts.get(lease, 0) + 1
             if lease.waiting:

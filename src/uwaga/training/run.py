@@ -121,8 +121,7 @@ class Run:
         if saved_progress.corpus not in ("", current_progress.corpus):
             self.reporter.log(
                 f"data.train has changed: {saved_progress.corpus} before, {current_progress.corpus} now; "
-                "the run "
-                "continues with the new data, so its result differs from that of an uninterrupted run"
+                "the run continues with the new data, so its result differs from that of an uninterrupted run"
             )
         is_comparable = saved_progress.scoring in ({}, current_progress.scoring)
         if not is_comparable:
