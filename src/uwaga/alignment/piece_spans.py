@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 
+from uwaga.engine import _core
 from uwaga.results.translation import Span
 from uwaga.tokenizers.subwords import Subwords
 
@@ -181,11 +182,7 @@ def _decode_bytes(surfaces: Sequence[bytes]) -> CharacterOwners:
 @cache
 def _byte_letters() -> dict[str, int]:
     """Return the byte that each character of byte-level BPE stands for (Radford 2019)."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    remaining_bytes = [byte for byte in range(256) if byte not in set(printable)]
-    return {chr(byte): byte for byte in printable} | {
-        chr(256 + index): byte for index, byte in enumerate(remaining_bytes)
-    }
+    return {letter: byte for byte, letter in enumerate(_core.BytePairs.letters())}
 
 
 @cache
