@@ -108,6 +108,38 @@ def test_searches_with_terms_also_retrieve_decoder_states(translator, path, monk
     assert searched and all(sentence.datastore is not None for sentence in searched)
 
 
+@pytest.mark.parametrize(
+    ("text", "glossary", "expected"),
+    [
+        (CAR, {"car": "Wagen", "buy": "kaufen"}, [("buy", "kaufen", False), ("car", "Wagen", True)]),
+        ("Open {name} with version 3.", {"version": "Fassung", "name": "x"}, [("version", "Fassung", False)]),
+        (
+            f"It is late. {CAR}",
+            {"late": "spät", "car": "Auto|Kfz"},
+            [("late", "spät", True), ("car", "Auto", False)],
+        ),
+        (CAR, {"cars": "Autos"}, []),
+    ],
+)
+def test_terms_that_a_translation_from_memory_lacks_are_reported(translator, path, text, glossary, expected):
+    result = translator.translate(text, memory=path, glossary=glossary)
+    plain = translator.translate(text, memory=path)
+    assert [(use.source, use.target, use.applied) for use in result.terms] == expected
+    assert list(result.warnings) == [
+        f"the term {source!r} was not translated as {target!r}"
+        for source, target, applied in expected
+        if not applied
+    ]
+    assert (result.text, used(result)) == (plain.text, used(plain)) and not plain.warnings
+
+
+def test_terms_are_found_in_a_text_with_tags_that_is_translated_from_memory(translator, path):
+    text, glossary = PAIRS[3].source, {"Start to begin": "Beginnen", "b": "c"}
+    result = translator.translate(text, memory=path, glossary=glossary, format="html")
+    assert result.text == PAIRS[3].target
+    assert [(use.source, use.applied) for use in result.terms] == [("Start to begin", True)]
+
+
 def test_memory_does_not_change_translations_of_texts_without_matches(translator, path):
     texts = ["The weather is nice today.", "Numbers: 1, 2 {x}", "", "  ", "…"]
     plain, remembered = translator.translate(texts), translator.translate(texts, memory=path)
@@ -290,6 +322,14 @@ def test_command_line_reports_match_counts_by_score(path, tmp_path, capsys, monk
     assert "none: 1 (1 verbatim, 1 fitted)" in err
     out, _ = run("translate", "--json", *options, CAR)
     assert json.loads(out)["memory"][0]["score"] == 100.0
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("buy\tkaufen\n", encoding="utf-8")
+    for command in (
+        ("translate", "--input", str(source)),
+        ("translate-file", "--force", str(source), str(target)),
+    ):
+        _, err = run(*command, *options, "--glossary", str(glossary))
+        assert "the term 'buy' was not translated as 'kaufen'" in err
 
 
 @pytest.mark.parametrize(

@@ -318,6 +318,11 @@ def test_v1_api_creates_translation_memories_and_adds_pairs(server):
         after = client.post("/v1/translate", json=with_memory).json()["translations"]
         assert [after[0]["text"], after[1]] == ["Zwei Katzen flitzen.", before[1]]
         assert (after[0]["memory"][0]["used"], after[0]["memory"][0]["origin"]) == ("verbatim", "me")
+        terms = client.post("/v1/translate", json=with_memory | {"glossary": {"cats": "Kater"}}).json()
+        assert (terms["translations"][0]["text"], terms["translations"][0]["warnings"]) == (
+            "Zwei Katzen flitzen.",
+            ["the term 'cats' was not translated as 'Kater'"],
+        )
         assert client.get(path).json()["pairs"] == 1
         assert memory["id"] in {each["id"] for each in client.get("/v1/memories").json()["memories"]}
         assert client.post("/v1/translate", json=body | {"memory": "x"}).status_code == 404

@@ -37,9 +37,9 @@ def assemble(stage: Stage, passage: Passage) -> None:
         warnings = quality_warnings(searched_sentences, model.score_stats)
     translation = join_sentences(passage, model, stage.options.nbest, stage.options.alignment, warnings)
     if stage.terms is not None and stage.terms.last:
-        from uwaga.translator.layers.terms import with_term_uses
+        from uwaga.translator.layers.terms import term_uses, with_term_uses
 
-        translation = with_term_uses(translation, sentences)
+        translation = with_term_uses(translation, term_uses(sentences))
     passage.translation = translation
 
 

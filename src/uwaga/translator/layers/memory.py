@@ -11,6 +11,7 @@ from uwaga.alignment.piece_alignment import concatenate_alignments
 from uwaga.alignment.words import word_spans
 from uwaga.errors import TextTooLongError
 from uwaga.markup.inline import Inline, Tag, cut_inline, is_kept, join_parts, plain_text, written_text
+from uwaga.markup.strip_tags import strip_tags
 from uwaga.markup.units import is_translatable, trim
 from uwaga.results.translation import MemoryUsage, MemoryUse, Translation, WordAlignment
 from uwaga.scheduling.call_context import while_active
@@ -37,6 +38,8 @@ class FromMemory:
     similar pair that differs only in copied pieces also provides it, after its pieces are replaced. If there
     is no such pair, sentences of the text that are in the memory are translated from the memory. If there are
     only other similar pairs, the model looks up their states during the translation.
+
+    A translation from the memory is not changed by a glossary; the terms that it lacks are reported.
 
     Args:
         layer: the next layer.
@@ -159,7 +162,7 @@ class FromMemory:
         if inline is None:
             return False
         text.inlines = [inline]
-        text.translation = Translation(
+        translation = Translation(
             plain_text(inline),
             0.0,
             (),
@@ -167,7 +170,21 @@ class FromMemory:
             source=plain_text(text.content),
             memory=(memory_use(match, usage),),
         )
+        text.translation = self._with_terms(translation, text.content, inline)
         return True
+
+    def _with_terms(self, translation: Translation, source: Inline, target: Inline) -> Translation:
+        """Return a translation from the memory that records the terms which it has or lacks.
+
+        Untranslated pieces contain no terms.
+        """
+        finder = self._plan.stages[-1].terms
+        terms = finder.find_terms(strip_tags(source).text) if finder is not None else None
+        if terms is None:
+            return translation
+        from uwaga.translator.layers.terms import with_term_uses
+
+        return with_term_uses(translation, terms.find_uses((), strip_tags(target).text))
 
 
 def _join(text: Text, sentences: Mapping[Text, str]) -> None:

@@ -401,15 +401,18 @@ def _is_in_position(term_sentence: TermSentence, text: str) -> bool:
     )
 
 
-def with_term_uses(translation: Translation, sentences: Sequence[Sentence]) -> Translation:
-    """Return a copy of a translation that records the terms used in each sentence, with a warning for each
-    missing term.
-    """
+def term_uses(sentences: Sequence[Sentence]) -> list[TermUse]:
+    """Return the terms of sentences, and how their translations use them."""
     uses: list[TermUse] = []
     for sentence in sentences:
         if sentence.terms is not None:
             tokens = sentence.hypotheses[0].tokens if sentence.is_searched else ()
             uses += sentence.terms.find_uses(tokens, sentence.translation)
+    return uses
+
+
+def with_term_uses(translation: Translation, uses: Sequence[TermUse]) -> Translation:
+    """Return a copy of a translation that records the uses of terms, with a warning for each missing term."""
     missing_words = dict.fromkeys(
         f"the term {use.source!r} was not translated as {use.target!r}" for use in uses if not use.applied
     )
