@@ -41,13 +41,15 @@ const WARNINGS: Record<string, { side: Doubt["side"]; reason: Key }> = {
   copied: { side: "target", reason: "doubtCopied" },
 };
 
+/** The server's warning that a translation lacks a term of the glossary. */
+const TERM_WARNING = /^the term (?<term>.*) was not translated as (?<target>.*)$/u;
 /** The server's warnings about complete texts. */
 const NOTES: ReadonlyArray<[pattern: RegExp, key: Key]> = [
   [/^unlike what the model knows: /u, "noteUnlike"],
   [/^the translation repeats itself/u, "noteRepeats"],
   [/^the text is already in the target language$/u, "noteSame"],
   [/^signs of the text are missing: (?<signs>.*)$/u, "noteSigns"],
-  [/^the term (?<term>.*) was not translated as (?<target>.*)$/u, "noteTerm"],
+  [TERM_WARNING, "noteTerm"],
 ];
 
 /** A warning that names words, and what is wrong with them. */
@@ -58,18 +60,29 @@ interface NamingWarning {
   reason: Key;
 }
 
+const unquote = (quoted: string): string => quoted.slice(1, -1).replace(/\\(['"\\])/g, "$1");
+
+/** Return whether a warning says that a translation lacks a term which a text contains. */
+function isAboutTermIn(text: string, warning: string): boolean {
+  const term = TERM_WARNING.exec(warning)?.groups!.term;
+  return term !== undefined && missingTerms(text, "", [[unquote(term), ""]]).length > 0;
+}
+
 /** Parse a warning; undefined if it does not name words. */
 function parseWarning(warning: string): NamingWarning | undefined {
   const colon = warning.indexOf(": ");
   const kind = warning.slice(0, colon);
   if (colon < 0 || !Object.hasOwn(WARNINGS, kind)) return undefined;
-  const matches = warning.slice(colon + 2).matchAll(/'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"/gu);
-  const words = Array.from(matches, (match) => ({ text: (match[1] ?? match[2]!).replace(/\\(['"\\])/g, "$1"), quoted: match[0] }));
+  const matches = warning.slice(colon + 2).matchAll(/'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"/gu);
+  const words = Array.from(matches, (match) => ({ text: unquote(match[0]), quoted: match[0] }));
   return { kind, words, ...WARNINGS[kind]! };
 }
 
-/** Return notes of the warnings that do not name words. */
-export const notesOf = (warnings: readonly string[]): Note[] => warnings.filter((warning) => !parseWarning(warning)).map(toNote);
+/** Return notes of the warnings about a line that are not marked in it. */
+export function notesOf({ source, translation, missingTerms: marked = [] }: Pick<Line, "source" | "translation" | "missingTerms">): Note[] {
+  const isMarked = (warning: string) => parseWarning(warning) || marked.some(({ span }) => isAboutTermIn(source.slice(...span), warning));
+  return (translation?.warnings ?? []).filter((warning) => !isMarked(warning)).map(toNote);
+}
 
 function toNote(warning: string): Note {
   for (const [pattern, key] of NOTES) {
@@ -83,7 +96,7 @@ function toNote(warning: string): Note {
 export function warningsOutside(warnings: readonly string[], source: string, target: string): string[] {
   return warnings.flatMap((warning) => {
     const parsed = parseWarning(warning);
-    if (!parsed) return [warning];
+    if (!parsed) return isAboutTermIn(source, warning) ? [] : [warning];
     const sentence = parsed.side === "source" ? source : target;
     const others = parsed.words.filter(({ text }) => !findWords(sentence, text).length);
     if (others.length === parsed.words.length) return [warning];

@@ -353,7 +353,7 @@ export class TextTab implements Selection {
       key === "noteSame" && isTargetOnly ? say("noteOtherLanguageOnly", { language: this.app.nameOf(source) }) : say(key, values);
     const notes = lines.flatMap((line) => [
       ...(line.translation?.error ? [this.lineProblem(line.translation.error)] : []),
-      ...notesOf(line.translation?.warnings ?? []).map(noteText),
+      ...notesOf(line).map(noteText),
     ]);
     this.note.replaceChildren(...[...new Set(notes)].map((text) => make("p", {}, text)));
   }

@@ -3,7 +3,7 @@ import test from "node:test";
 
 import type { ServerTranslation } from "../src/api";
 import type { ChoicePart } from "../src/choices";
-import { decisionsOf, doubtsOf, missingTerms, notesOf, warningsOutside } from "../src/doubts";
+import { decisionsOf, doubtsOf, type MissingTerm, missingTerms, notesOf, warningsOutside } from "../src/doubts";
 import type { Pair } from "../src/glossary_file";
 import type { Span } from "../src/words";
 
@@ -30,7 +30,7 @@ test("warnings are found at the words that they quote", () => {
     ["12", "target", "doubtAdded"],
   ]);
   assert.equal(doubts[0]!.span[0], SOURCE.indexOf(" red") + 1); // not in "Reddish"
-  assert.deepEqual(notesOf(warnings), [
+  assert.deepEqual(notesOf({ source: SOURCE, translation: { text: TARGET, warnings } }), [
     { key: "noteSigns", values: { signs: "€" } },
     { key: "warning", values: { detail: "cut at 512 tokens" } },
   ]);
@@ -94,4 +94,15 @@ test("a new translation of a sentence removes the warnings about the old one onl
   assert.deepEqual(warningsOutside(warnings, "a red car", "ein Auto"), warnings.slice(1));
   assert.deepEqual(warningsOutside(warnings, "a car", "etwa ein Auto"), [warnings[0], warnings[1], warnings[3]]);
   assert.deepEqual(warningsOutside(["not translated: 'red', \"don't\", 'blue'"], "a red car", ""), ["not translated: \"don't\", 'blue'"]);
+});
+
+test("a term that is marked in the text is not reported again, and not after its sentence has changed", () => {
+  const source = "A car. That's what I don't need.";
+  const warnings = ["the term 'car' was not translated as 'Wagen'", "the term \"don't\" was not translated as 'kein'"];
+  const notes = (missing: MissingTerm[]) => notesOf({ source, translation: { text: TARGET, warnings }, missingTerms: missing }).map(({ values }) => values);
+  assert.deepEqual(notes([]), [{ term: "'car'", target: "'Wagen'" }, { term: "\"don't\"", target: "'kein'" }]);
+  assert.deepEqual(notes([{ span: [2, 5], target: "Wagen" }]), [{ term: "\"don't\"", target: "'kein'" }]);
+  assert.deepEqual(warningsOutside(warnings, "A car.", "Ein Auto."), warnings.slice(1));
+  assert.deepEqual(warningsOutside(warnings, "That's what I don't need.", ""), warnings.slice(0, 1));
+  assert.deepEqual(warningsOutside(warnings, "A cart.", "Ein Karren."), warnings);
 });

@@ -9,6 +9,7 @@ import pytest
 from running_server import running_server
 from server_page import (
     FINISHED_LINES,
+    add_term,
     copy_bundled_model,
     expect,
     open_server_page,
@@ -116,15 +117,6 @@ def upload(page, text: str) -> None:
     page.get_by_role("tab", name="Document").click()
     file = {"name": "letter.txt", "mimeType": "text/plain", "buffer": text.encode()}
     page.locator("#files").set_input_files(file)
-
-
-def add_term(page, source: str, target: str) -> None:
-    """Add a pair to the glossary, and return to the text."""
-    page.get_by_role("tab", name="Glossary").click()
-    page.get_by_label("Word or phrase").fill(source)
-    page.get_by_label("Its translation").fill(target)
-    page.keyboard.press("Enter")
-    page.get_by_role("tab", name="Text").click()
 
 
 def stored_terms(page, source: str) -> list[list[str]] | None:

@@ -9,6 +9,7 @@ import pytest
 from running_server import running_server
 from server_page import (
     START,
+    add_term,
     eventually,
     expect,
     marked,
@@ -77,6 +78,21 @@ def test_page_shows_matches_from_the_selected_translation_memory(page, translato
     assert translate_text(page, f"It is late. {CAR}").endswith(f" {CAR_IN_GERMAN}")
     memory.select_option("none")
     wait_for_translation(page, translator.translate(f"It is late. {CAR}").text)
+
+
+def test_term_that_a_sentence_from_memory_lacks_is_marked_once(page, translator):
+    glossary = {"car": "Auto"}
+    page.get_by_label("Memory", exact=True).select_option("Letters (2)")
+    add_term(page, "car", "Auto")
+    assert translate_text(page, CAR) == CAR_IN_GERMAN
+    expect(page.locator(".checks .choice", has_text="Your glossary has “Auto” for this")).to_have_count(1)
+    expect(page.locator(".mirror u")).to_have_text(["car"])
+    expect(page.locator(".note").first).to_be_empty()
+    plain = translator.translate(CAR, glossary=glossary).text
+    page.locator(".others .choice", has_text=plain).first.click()
+    wait_for_translation(page, plain)
+    expect(page.locator(".mirror u")).to_have_count(0)
+    expect(page.locator(".note").first).to_be_empty()
 
 
 def test_corrected_sentence_can_be_stored_by_keyboard(browser, empty_server):

@@ -10,6 +10,7 @@ import pytest
 from running_server import running_server
 from server_page import (
     START,
+    add_term,
     copy_bundled_model,
     eventually,
     expect,
@@ -529,15 +530,6 @@ def test_confirmed_translation_is_used_again_until_it_is_removed(page, translato
     page.get_by_role("button", name="Remove", exact=True).click()
     page.get_by_role("tab", name="Text").click()
     wait_for_translation(page, model)
-
-
-def add_term(page, source: str, target: str) -> None:
-    """Add a pair to the glossary, and return to the text."""
-    page.get_by_role("tab", name="Glossary").click()
-    page.get_by_label("Word or phrase").fill(source)
-    page.get_by_label("Its translation").fill(target)
-    page.keyboard.press("Enter")
-    page.get_by_role("tab", name="Text").click()
 
 
 def test_term_that_a_confirmed_translation_lacks_is_reported_until_it_is_corrected(page):

@@ -68,6 +68,15 @@ def translate_text(page, text: str) -> str:
     return output(page)
 
 
+def add_term(page, source: str, target: str) -> None:
+    """Add a pair to the glossary, and return to the text."""
+    page.get_by_role("tab", name="Glossary").click()
+    page.get_by_label("Word or phrase").fill(source)
+    page.get_by_label("Its translation").fill(target)
+    page.keyboard.press("Enter")
+    page.get_by_role("tab", name="Text").click()
+
+
 OUTPUT_TEXT = "[...document.querySelector('.output').children].map((line) => line.textContent).join('\\n')"
 
 
