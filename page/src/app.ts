@@ -82,21 +82,21 @@ export class App {
     return this.memories.filter((memory) => supportsPair(memory, source, target));
   }
 
-  /** Return the selected memory, if any. */
-  memory(): Memory | null {
-    const { source, target } = this.pair;
-    const id = this.store.memory(source, target);
-    return this.suitableMemories().find((memory) => memory.id === id) ?? null;
+  /** Return the selected memory for a pair of languages, by default those of the text, if any. */
+  memory({ source, target } = this.textPair): Memory | null {
+    const ids = this.store.memories();
+    return this.memories.find((memory) => ids.includes(memory.id) && supportsPair(memory, source, target)) ?? null;
   }
 
+  /** Select a memory, or none, instead of the others for the selected languages. */
   chooseMemory(id: string): void {
-    const { source, target } = this.pair;
-    this.store.setMemory(source, target, id);
+    const others = new Set(this.suitableMemories().map((memory) => memory.id));
+    this.store.setMemories([...this.store.memories().filter((selected) => !others.has(selected)), ...(id ? [id] : [])]);
   }
 
   /** Add a translation to the selected memory, or to one that is then selected, and created if there is none. */
   async remember(source: string, target: string, text: string, translation: string): Promise<Memory> {
-    let memory = this.memory() ?? this.suitableMemories().find(({ shared }) => !shared);
+    let memory = this.memory({ source, target }) ?? this.memories.find((other) => !other.shared && supportsPair(other, source, target));
     if (!memory) {
       memory = await this.api.createMemory(`${this.nameOf(source)} – ${this.nameOf(target)}`, source, target);
       this.memories.push(memory);

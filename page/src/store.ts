@@ -126,14 +126,14 @@ export class Store {
     this.write(`confirmed ${source} ${target}`, pairs);
   }
 
-  /** Return the id of the translation memory that the reader has selected. */
-  memory(source: string, target: string): string {
-    const id = this.read(`memory ${source} ${target}`);
-    return typeof id === "string" ? id : "";
+  /** Return the ids of the translation memories that the reader has selected: one for each pair of languages. */
+  memories(): string[] {
+    const ids = this.read("memories");
+    return Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
   }
 
-  setMemory(source: string, target: string, id: string): void {
-    this.write(`memory ${source} ${target}`, id);
+  setMemories(ids: readonly string[]): void {
+    this.write("memories", ids);
   }
 
   private read(name: string): unknown {

@@ -10,6 +10,7 @@ from running_server import running_server
 from server_page import (
     START,
     add_term,
+    copy_bundled_model,
     eventually,
     expect,
     marked,
@@ -78,6 +79,37 @@ def test_page_shows_matches_from_the_selected_translation_memory(page, translato
     assert translate_text(page, f"It is late. {CAR}").endswith(f" {CAR_IN_GERMAN}")
     memory.select_option("none")
     wait_for_translation(page, translator.translate(f"It is late. {CAR}").text)
+
+
+@pytest.mark.parametrize("source", ["auto", "en"])
+def test_memory_stays_selected_if_the_source_language_is_selected_instead_of_detected(
+    browser, tmp_path, source
+):
+    folder = create_memories(tmp_path / "memories")
+    with Memory.create(folder / "Briefe.uwm", "de", "en") as german:
+        german.add([Pair("Guten Tag, wie geht es Ihnen?", "Hello.")])
+    models = ["bundled", str(copy_bundled_model(tmp_path, "de", "en"))]
+    with (
+        running_server(tmp_path, memories=str(folder), models=models) as server,
+        open_server_page(browser, server.url, f"#source={source}&target=de") as page,
+    ):
+        memory, selected = page.get_by_label("Memory", exact=True), page.locator("#memory option:checked")
+        memory.select_option("Letters (2)")
+        for other in ("en" if source == "auto" else "auto", source):
+            assert translate_text(page, CAR) == CAR_IN_GERMAN
+            page.locator("#from").select_option(other)
+            expect(selected).to_have_text("Letters (2)")
+        page.reload()
+        expect(selected).to_have_text("Letters (2)")
+        assert translate_text(page, CAR) == CAR_IN_GERMAN
+        page.get_by_role("button", name="Swap languages").click()
+        expect(selected).to_have_text("none")
+        memory.select_option("Briefe (1)")
+        page.get_by_role("button", name="Swap languages").click()
+        expect(selected).to_have_text("Letters (2)")  # each direction has its own
+        memory.select_option("none")
+        page.locator("#from").select_option("auto")
+        expect(selected).to_have_text("none")
 
 
 def test_term_that_a_sentence_from_memory_lacks_is_marked_once(page, translator):
