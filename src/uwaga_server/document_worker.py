@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import logging
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
+from typing import IO, TypeVar
 
 from uwaga.engine import trim_heap
 from uwaga.errors import UwagaError
@@ -31,6 +31,7 @@ MAX_MEMBER_BYTES = 1 << 24
 """Maximum uncompressed size of an archive member in bytes; parsing takes about ten times as much memory."""
 SAMPLE_LENGTH = 4000
 """Number of characters at the beginning of a document from which its language is detected."""
+Result = TypeVar("Result")
 
 
 class DocumentWorker:
@@ -155,9 +156,7 @@ class DocumentWorker:
         return await self._service.run_document(
             document.document,
             document.output,
-            DocumentOptions(
-                source=source, target=spec.target, format=spec.format, max_member_bytes=MAX_MEMBER_BYTES
-            ),
+            _document_options(replace(spec, source=source)),
             request=request,
             client=spec.owner,
             progress=document.progress,
@@ -197,26 +196,41 @@ def count_characters(spec: DocumentSpec, content: IO[bytes]) -> int:
 
     The number is 0 if the document cannot be read; the worker reports this error later.
     """
+    return _read_upload(content, _document_options(spec), lambda texts: sum(map(len, texts))) or 0
+
+
+def upload_sample(document_format: str, content: IO[bytes]) -> str:
+    """Return the beginning of an uploaded document's text, for language detection.
+
+    The text is empty if the document cannot be read; the worker reports this error later.
+    """
+    options = DocumentOptions(format=document_format, max_member_bytes=MAX_MEMBER_BYTES)
+    return _read_upload(content, options, detection_sample) or ""
+
+
+def _read_upload(
+    content: IO[bytes], options: DocumentOptions, read: Callable[[Iterator[str]], Result]
+) -> Result | None:
+    """Return what ``read`` returns for the texts of an uploaded document; None if it cannot be read."""
     with TemporaryDirectory() as folder:
         document = Path(folder) / "document"
         with document.open("xb") as file:
             shutil.copyfileobj(content, file, 1 << 20)
         content.seek(0)
         try:
-            return sum(map(len, _document_texts(document, Path(folder) / "output", spec)))
+            return read(job_texts(document_job(document, Path(folder) / "output", options)))
         except UwagaError:
-            return 0
+            return None
 
 
 def _claimed_texts(document: ClaimedDocument) -> Iterator[str]:
-    return _document_texts(document.document, document.output, document.spec)
+    return job_texts(document_job(document.document, document.output, _document_options(document.spec)))
 
 
-def _document_texts(document: Path, output: Path, spec: DocumentSpec) -> Iterator[str]:
-    options = DocumentOptions(
+def _document_options(spec: DocumentSpec) -> DocumentOptions:
+    return DocumentOptions(
         source=spec.source, target=spec.target, format=spec.format, max_member_bytes=MAX_MEMBER_BYTES
     )
-    return job_texts(document_job(document, output, options))
 
 
 def _exception_chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -113,6 +113,32 @@ def test_untranslated_texts_of_documents_are_counted_by_reason(clients: list[htt
     assert (status["of"], status["untranslated"]) == (1, {"code and forms": 1})
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "status", "code"),
+    [
+        ("a.txt", "The dog is small, and the weather is nice.", 200, "en"),
+        ("a.html", "<title>1</title><p>The dog is small,</p><p>and the weather is nice.</p>", 200, "en"),
+        ("a.txt", "1, 2, 3", 200, None),
+        ("a.docx", "no archive", 200, None),
+        ("a.json", "{no", 200, None),
+        ("a.png", "The dog is small.", 400, "unsupported_format"),
+    ],
+)
+def test_language_of_a_document_is_detected_without_storing_it(
+    clients: list[httpx.Client], name: str, content: str, status: int, code: str | None
+):
+    answer = clients[0].post("/v1/documents/detect", files={"file": (name, content)})
+    assert answer.status_code == status
+    if status != 200:
+        assert answer.json()["error"]["code"] == code
+        return
+    [detection] = answer.json()["detections"]
+    assert (detection and detection["code"]) == code
+    if name == "a.txt":
+        [same] = clients[0].post("/v1/detect", json={"text": content}).json()["detections"]
+        assert detection == same
+
+
 def test_damaged_documents_are_distinguished_from_documents_with_invalid_texts(clients: list[httpx.Client]):
     for name, content, code in (("a.docx", "no archive", "damaged_file"), ("a.json", "{no", "invalid_text")):
         created = clients[0].post("/v1/documents", data={"target": "de"}, files={"file": (name, content)})

@@ -22,7 +22,8 @@ from uwaga_server.api_errors import ApiError, NotStoredError, run_in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import ServerContext
 from uwaga_server.dialects.memories import request_memory
-from uwaga_server.document_worker import count_characters
+from uwaga_server.document_worker import count_characters, upload_sample
+from uwaga_server.service import DetectedLanguage
 from uwaga_server.store.documents import (
     ENDED_STATES,
     NO_DOCUMENT,
@@ -77,13 +78,7 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
         The id of the stored document, and its specification.
     """
     name = display_name(upload.name)
-    try:
-        format_ = find_format(Path(name)).name
-    except SettingsError:
-        message = (
-            f"unknown file format {Path(name).suffix!r}; supported: {', '.join(context.document_suffixes)}"
-        )
-        raise ApiError(400, "unsupported_format", message, "file") from None
+    document_format = _format(context, name)
     service, owner = context.service, context.owner(client)
     target, glossaries = service.language(upload.target, "target"), upload.glossaries
     source = None if upload.source is None else service.language(upload.source, "source")
@@ -100,7 +95,7 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
     spec = DocumentSpec(
         owner,
         name,
-        format_,
+        document_format,
         target,
         source,
         glossaries,
@@ -120,6 +115,34 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
     if context.documents is not None:
         context.documents.wake()
     return document_id, spec
+
+
+async def detect_document(
+    context: ServerContext, client: Client, name: str, content: IO[bytes]
+) -> DetectedLanguage | None:
+    """Return the language of an uploaded document; None if it has no letters or cannot be read.
+
+    Args:
+        context: the context of the server.
+        client: the client, against whose rate limit the characters that are examined count.
+        name: the file name, whose extension determines the format.
+        content: the content of the file.
+    """
+    document_format = _format(context, display_name(name))
+    sample = await run_in_thread(upload_sample, document_format, content)
+    context.admit_texts(client, [sample])
+    return next(iter(await context.service.detect(sample)), None)
+
+
+def _format(context: ServerContext, name: str) -> str:
+    """Return the name of a document's format, or raise an ApiError if it is not supported."""
+    try:
+        return find_format(Path(name)).name
+    except SettingsError:
+        message = (
+            f"unknown file format {Path(name).suffix!r}; supported: {', '.join(context.document_suffixes)}"
+        )
+        raise ApiError(400, "unsupported_format", message, "file") from None
 
 
 async def wait_for_document(

@@ -118,7 +118,7 @@ def _add_translate_route(routes: Routes, context: ServerContext) -> None:
         return json_response(
             {
                 "detections": [
-                    _detection_response(languages[0]) if languages else None for languages in detections
+                    schema.detection_response(languages[0]) if languages else None for languages in detections
                 ]
             }
         )
@@ -175,7 +175,7 @@ async def _events(
     else:
         result = {"text": "".join(pieces)}
     if detected_language is not None and request.source in (None, AUTO):
-        result["detected_source"] = _detection_response(detected_language)
+        result["detected_source"] = schema.detection_response(detected_language)
     yield "done", result
 
 
@@ -349,7 +349,7 @@ def translation_response(
         "score": translation.score if translation.token_scores else None,
     }
     if detected_language is not None:
-        content["detected_source"] = _detection_response(detected_language)
+        content["detected_source"] = schema.detection_response(detected_language)
     if translation.error is not None:
         problem = api_error(translation.error)
         content["error"] = {"code": problem.code, "message": problem.message}
@@ -386,10 +386,6 @@ _OPTIONAL_PARTS = (
     ("coverage", "coverage"),
 )
 """Optional results of a translation, each with the field of the body that requests it."""
-
-
-def _detection_response(language: DetectedLanguage) -> dict[str, object]:
-    return {"code": language.code, "confidence": round(language.confidence, 4)}
 
 
 def error_response(problem: ApiError, request_id: str) -> dict[str, object]:

@@ -10,6 +10,7 @@ from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.settings.options import OptionField, option_fields
 from uwaga.translator.memories import DEFAULT_THRESHOLD
 from uwaga_server.routing import ResponseDescription
+from uwaga_server.service import DetectedLanguage
 
 MAX_HYPOTHESES = 16
 """Maximum number of hypotheses or samples per sentence."""
@@ -186,6 +187,11 @@ class Detection(BaseModel):
 
     code: str
     confidence: float
+
+
+def detection_response(language: DetectedLanguage) -> dict[str, object]:
+    """Return a detected language as JSON."""
+    return {"code": language.code, "confidence": round(language.confidence, 4)}
 
 
 class ItemError(BaseModel):

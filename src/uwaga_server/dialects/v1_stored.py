@@ -14,9 +14,9 @@ from uwaga.terms.files import SEPARATOR, split_forms
 from uwaga.translator.memories import DEFAULT_THRESHOLD
 from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.context import BEARER_KEY, ServerContext
-from uwaga_server.dialects.documents import Upload, result_response, store_document
+from uwaga_server.dialects.documents import Upload, detect_document, result_response, store_document
 from uwaga_server.dialects.glossaries import GlossaryApi, add_glossary_routes
-from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, ErrorAnswer
+from uwaga_server.dialects.v1_schema import ERRORS, NOT_FOUND, DetectAnswer, ErrorAnswer, detection_response
 from uwaga_server.http import json_response, read_json, read_upload
 from uwaga_server.routing import DOWNLOAD, Body, ResponseDescription, Routes
 from uwaga_server.store.documents import DocumentStatus
@@ -124,6 +124,12 @@ def _target_forms(target: str | list[str]) -> tuple[str, ...]:
     return split_forms(target if isinstance(target, str) else SEPARATOR.join(target))
 
 
+class FileForm(BaseModel):
+    """A document without parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 DocumentLanguage = Annotated[str, Field(min_length=2, max_length=32, examples=["en"])]
 
 
@@ -161,6 +167,24 @@ def document_routes(context: ServerContext) -> Routes:
             )  # fmt: skip
             document_id, _ = await store_document(context, client, document)
         return json_response({"id": document_id}, 202)
+
+    @routes.add(
+        "POST",
+        "/detect",
+        "Detect the language of a document",
+        body=Body(FileForm, "upload"),
+        response_model=DetectAnswer,
+    )
+    async def detect(request: Request) -> Response:
+        """Detect the language of a document, which is not stored; the result is null if it has no letters.
+
+        It is also null if the document cannot be read.
+        """
+        client = BEARER_KEY.admit(context, request)
+        context.stores.documents  # noqa: B018 (refuse before the upload is read)
+        async with read_upload(request, FileForm) as (_, file):
+            language = await detect_document(context, client, file.filename or "", file.file)
+        return json_response({"detections": [language and detection_response(language)]})
 
     @routes.add("GET", "/{document_id}", "Get the state of a document")
     async def status(request: Request, document_id: str) -> Response:
