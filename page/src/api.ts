@@ -159,8 +159,15 @@ export class Api {
 
   /** Return the language of a text; null if it is none of the server's languages. */
   async detect(text: string, signal: AbortSignal): Promise<Detection | null> {
-    const answer = (await this.json("POST", "v1/detect", { text }, signal)) as { detections: Array<Detection | null> };
-    return answer.detections[0] ?? null;
+    return firstDetection(await this.json("POST", "v1/detect", { text }, signal));
+  }
+
+  /** Return the language of a document; null if it is none of the server's languages, or the document cannot be read. */
+  async detectDocument(file: File, signal: AbortSignal): Promise<Detection | null> {
+    const form = new FormData();
+    form.set("file", file);
+    const response = await this.request("POST", "v1/documents/detect", form, null, signal);
+    return firstDetection(await receive(response.json(), signal));
   }
 
   /** Store a glossary on the server and return its id. */
@@ -234,6 +241,8 @@ export class Api {
     return new RequestError(toProblem(parseError(status, body, retryAfter), context));
   }
 }
+
+const firstDetection = (answer: unknown): Detection | null => (answer as { detections: Array<Detection | null> }).detections[0] ?? null;
 
 /** Wait for data from the server; a broken connection becomes a RequestError. */
 async function receive<Value>(pending: Promise<Value>, signal?: AbortSignal): Promise<Value> {

@@ -47,33 +47,36 @@ export class App {
   }
 
   private resolve(): void {
-    const { source, target } = this.store.settings;
-    const requested = { source: source || (this.languages.detects ? AUTO : ""), target };
-    this.pair = resolvePair(this.languages, requested, currentLanguage(), this.detected);
+    this.pair = this.pairFor(this.detected);
     for (const listener of this.listeners) listener();
   }
 
-  /** Return the settings of requests. */
+  /** Return the selected languages if a language is detected: the target language is the default if the reader has not chosen any. */
+  pairFor(detected?: string): LanguagePair {
+    const { source, target } = this.store.settings;
+    const requested = { source: source || (this.languages.detects ? AUTO : ""), target };
+    return resolvePair(this.languages, requested, currentLanguage(), detected);
+  }
+
+  /** Return the settings of requests for the text. */
   requestSettings(): RequestSettings {
-    const { source, target } = this.pair;
     const { beam } = this.store.settings;
-    return { source, target, beam, glossary: this.termsFrom(this.textPair.source), memory: this.memory() };
+    const { source, target } = this.textPair;
+    return { ...this.pair, beam, glossary: this.termsFrom(source, target), memory: this.memory() };
   }
 
   /** Return the terms for texts in a language: those of any language, unless the language has other translations of them. */
-  private termsFrom(source: string): Pair[] {
-    const { target } = this.pair;
+  private termsFrom(source: string, target: string): Pair[] {
     if (!this.store.settings.usesGlossary) return [];
     return mergePairs(this.store.glossary(AUTO, target), this.store.glossary(source, target));
   }
 
   /** Return the terms of documents: for each language that may be detected if none is selected. */
-  dictionaries(): Dictionary[] {
-    const { source, target } = this.pair;
+  dictionaries({ source, target }: LanguagePair): Dictionary[] {
     const detectable = this.languages.sources.filter(({ code, isDetected }) => isDetected && hasPair(this.languages, code, target));
     const distinct = detectable.filter(({ code }, index) => index === detectable.findIndex((other) => isSameLanguage(other.code, code)));
     const codes = source === AUTO ? distinct.map(({ code }) => code) : [source];
-    return codes.map((code) => ({ source: code, target, terms: this.termsFrom(code) })).filter(({ terms }) => terms.length);
+    return codes.map((code) => ({ source: code, target, terms: this.termsFrom(code, target) })).filter(({ terms }) => terms.length);
   }
 
   /** Return the memories for the selected languages. */

@@ -5,6 +5,7 @@ import type { App } from "./app";
 import { translatedName } from "./document_name";
 import { button, make, saveFile, setMessage } from "./dom";
 import { icon } from "./icons";
+import { AUTO, type LanguagePair } from "./languages";
 import { type Key, say } from "./messages";
 import { isAborted, type Problem, RequestError, resultError, toProblem } from "./problem";
 import { UndoNotice } from "./undo";
@@ -79,6 +80,7 @@ export class DocumentTab {
 class DocumentRow {
   readonly element: HTMLLIElement;
   private readonly state = make("span", { attributes: { role: "status" } });
+  private readonly languages = make("span");
   private readonly bar: HTMLProgressElement;
   private readonly tools = make("span", { class: "row" });
   private running = new AbortController();
@@ -90,21 +92,22 @@ class DocumentRow {
     private readonly onRemove: (origin: HTMLElement) => void,
   ) {
     this.bar = make("progress", { attributes: { "aria-label": say("documentProgress", { name: file.name }) } });
-    this.element = make("li", {}, make("strong", { attributes: { dir: "auto" } }, file.name), this.state, this.bar, this.tools);
+    this.element = make("li", {}, make("strong", { attributes: { dir: "auto" } }, file.name), this.languages, this.state, this.bar, this.tools);
   }
 
   /** Upload the document, with the settings of now, and wait for its translation. */
   async run(): Promise<void> {
     const { signal } = (this.running = new AbortController());
     const { api } = this.app;
-    const settings = this.app.requestSettings();
-    const dictionaries = this.app.dictionaries();
     let glossary = "";
     this.element.querySelector(".note")?.remove();
     this.bar.hidden = false;
     setMessage(this.state, "documentSending");
     this.tools.replaceChildren(button("cancel", () => void this.cancel(), "quiet"));
     try {
+      const pair = await this.findPair(signal);
+      const settings = { ...this.app.requestSettings(), ...pair, memory: this.app.memory(pair) };
+      const dictionaries = this.app.dictionaries(pair);
       if (dictionaries.length) glossary = await api.uploadGlossary(dictionaries, signal);
       this.id = await api.sendDocument(this.file, settings, glossary, signal);
       for (;;) {
@@ -122,6 +125,17 @@ class DocumentRow {
     } finally {
       if (glossary) await api.deleteGlossary(glossary).catch(() => undefined);
     }
+  }
+
+  /** Return the selected languages or, if the reader has chosen no target language, those for a text in the language of the document. */
+  private async findPair(signal: AbortSignal): Promise<LanguagePair> {
+    const { app } = this;
+    if (app.pair.source !== AUTO || app.store.settings.target === app.pair.target) return app.pair;
+    const source = (await app.api.detectDocument(this.file, signal))?.code;
+    if (!source) return app.pair;
+    const { target } = app.pairFor(source);
+    this.languages.textContent = `${app.nameOf(source)} → ${app.nameOf(target)}`;
+    return { source, target };
   }
 
   /** Return the state of the document; the request is repeated if the server is busy. */

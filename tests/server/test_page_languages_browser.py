@@ -114,7 +114,7 @@ def test_note_on_a_text_in_the_target_language_says_what_to_do(page):
 
 def upload(page, text: str) -> None:
     """Upload a document with a text, under the tab Document."""
-    page.get_by_role("tab", name="Document").click()
+    page.locator("#tabDocument").click()
     file = {"name": "letter.txt", "mimeType": "text/plain", "buffer": text.encode()}
     page.locator("#files").set_input_files(file)
 
@@ -172,6 +172,33 @@ def test_document_whose_language_is_detected_is_translated_with_the_glossary(
         download.value.save_as(tmp_path / "letter.txt")
         expected = translator.translate(SENTENCE, glossary={"car": "Karosse"}).text
         assert (tmp_path / "letter.txt").read_text("utf-8") == expected
+
+
+@pytest.mark.parametrize(
+    ("locale", "text", "document", "shown"),
+    [
+        ("de-DE", "", SENTENCE, "Englisch → Deutsch"),
+        ("de-DE", GERMAN, SENTENCE, "Englisch → Deutsch"),
+        ("de-DE", "", GERMAN, "Deutsch → Arabisch"),
+        ("en-GB", SENTENCE, GERMAN, "German → English"),
+    ],
+)
+def test_default_target_language_of_a_document_is_that_of_a_text_in_its_language(
+    browser, server, tmp_path, locale, text, document, shown
+):
+    with open_server_page(browser, server, locale=locale) as page:
+        page.wait_for_selector("#source")
+        translate_text(page, text)
+        upload(page, document)
+        row = page.locator(".documents li")
+        with page.expect_download() as download:
+            row.locator("[data-say=download]").click()
+        expect(row).to_contain_text(shown)
+        page.locator("#tabText").click()
+        download.value.save_as(tmp_path / "letter.txt")
+        assert (tmp_path / "letter.txt").read_text("utf-8") == translate_text(page, document)
+        target = page.locator(".output").get_attribute("lang")
+        assert download.value.suggested_filename == f"letter.{target}.txt"
 
 
 def test_note_on_a_document_in_the_target_language_says_what_to_do(browser, server):
