@@ -207,16 +207,16 @@ export class WordMenu {
   }
 
   /**
-   * Move the menu below a word or, if it would cover the buttons of the pane, below these, and scroll to it. It ends above the end of
-   * the page, which would move under the pointer that closes a longer menu.
+   * Move the menu below a word, and scroll to it. It ends above the buttons of the pane or, if there is too little room, above the
+   * end of the page, which would move under the pointer that closes a longer menu.
    */
   private moveTo(word: HTMLElement): void {
     const box = word.getBoundingClientRect();
     const pane = this.element.parentElement!;
     const tools = pane.querySelector(".tools")!.getBoundingClientRect();
-    const isAbove = tools.top - box.bottom - 2 * GAP >= MIN_HEIGHT;
-    const top = (isAbove ? box : tools).bottom + GAP;
-    const bottom = isAbove ? tools.top : Math.max(innerHeight, document.body.getBoundingClientRect().bottom);
+    const top = box.bottom + GAP;
+    const endsAbove = tools.top - top - GAP >= MIN_HEIGHT;
+    const bottom = endsAbove ? tools.top : Math.max(innerHeight, document.body.getBoundingClientRect().bottom);
     const maxLeft = pane.getBoundingClientRect().right - this.element.offsetWidth;
     this.element.style.left = `${Math.max(8, Math.min(box.left, maxLeft)) + scrollX}px`;
     this.element.style.top = `${top + scrollY}px`;

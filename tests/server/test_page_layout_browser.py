@@ -308,33 +308,49 @@ FIND_COVERED = """() => {
     return left < menu.right && menu.left < right && top < menu.bottom && menu.top < bottom;
   }).map((button) => button.textContent);
 }"""
+MIN_MENU_HEIGHT, MENU_GAP = 280, 4
 
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("lines", [1, 30])
-def test_menu_of_a_word_covers_no_button_and_its_word_stays_marked(page, width, lines):
+def test_menu_of_a_word_is_below_the_word_and_covers_no_button_if_there_is_room(page, width, lines):
     page.set_viewport_size({"width": width, "height": 800})
     translate_text(page, "\n".join(["I want to buy a small red car tomorrow."] * lines))
     words, menu = page.locator(".word"), page.locator(".menu")
-    colour = "element => getComputedStyle(element).backgroundColor"
     page_height = "document.documentElement.scrollHeight"
     page.locator(".others .choice").first.wait_for()
     height = page.evaluate(page_height)
+    with_room = []
     for word in (words.first, words.nth(words.count() // 2), words.last):
-        usual = word.evaluate(colour)
-        word.hover()
-        marked = word.evaluate(colour)
-        assert marked != usual
         word.click()
         menu.locator(".choice").first.wait_for()
-        page.mouse.move(3, 3)
-        assert word.evaluate(colour) == marked
-        assert page.evaluate(FIND_COVERED) == []
-        assert menu.bounding_box()["height"] >= 280 and page.evaluate(page_height) == height
+        box, word_box = menu.bounding_box(), word.bounding_box()
+        word_end = word_box["y"] + word_box["height"]
+        assert 0 <= box["y"] - word_end <= MENU_GAP + 1
+        assert box["x"] <= word_box["x"] + word_box["width"] and word_box["x"] <= box["x"] + box["width"]
+        room = page.locator(".shown + p + .tools").bounding_box()["y"] - word_end
+        with_room.append(room >= MIN_MENU_HEIGHT + 2 * MENU_GAP)
+        assert not (with_room[-1] and page.evaluate(FIND_COVERED))
+        assert box["height"] >= MIN_MENU_HEIGHT and page.evaluate(page_height) == height
         expect(menu.locator("h2")).to_be_in_viewport(ratio=1)
         page.get_by_role("button", name="Close").click()
-        page.locator("#source").focus()
-        expect(word).to_have_css("background-color", usual)
+    assert with_room == [lines > 1, lines > 1, False]
+
+
+def test_word_stays_marked_while_its_menu_is_open(page):
+    translate_text(page, "He sleeps.")
+    word, colour = page.locator(".word").last, "element => getComputedStyle(element).backgroundColor"
+    usual = word.evaluate(colour)
+    word.hover()
+    marked = word.evaluate(colour)
+    assert marked != usual
+    word.click()
+    page.locator(".menu .choice").first.wait_for()
+    page.mouse.move(3, 3)
+    assert word.evaluate(colour) == marked
+    page.get_by_role("button", name="Close").click()
+    page.locator("#source").focus()
+    expect(word).to_have_css("background-color", usual)
 
 
 TOPS = """() => ['.box', '.output'].map(
