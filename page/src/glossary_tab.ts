@@ -60,7 +60,7 @@ export class GlossaryTab {
     this.keep.append(button("glossarySave", () => this.save("glossary", this.terms().map(({ pair }) => pair))), this.removeAll);
     this.confirmed = make("section", { class: "confirmed" }, make("h2", { say: "confirmedTitle" }), make("p", { say: "confirmedIntro", class: "faint" }),
       make("div", { class: "row" },
-        button("glossarySave", () => this.save("confirmed", this.confirmedPairs())),
+        button("confirmedSave", () => this.save("confirmed", this.confirmedPairs())),
         this.removeAllConfirmed),
       table("tabText", "translation", this.confirmedRows));
     this.element = make("div", {}, this.intro, tools, form, this.problem, this.note, this.empty, table("glossarySource", "glossaryTarget", this.rows), this.undo.element,

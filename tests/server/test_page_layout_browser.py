@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from browser import accessibility_violations, require_chinese_font
 from running_server import running_server
-from server_page import copy_bundled_model, expect, open_server_page, translate_text
+from server_page import SET_LANGUAGE, copy_bundled_model, expect, open_server_page, translate_text
 
 from uwaga_memory import Memory, Pair
 
@@ -90,11 +90,6 @@ FIND_LAYOUT_FAULTS = """() => {
     }
   });
   return problems;
-}"""
-SET_LANGUAGE = """(code) => {
-  const select = document.querySelector('#page-language');
-  select.value = code;
-  select.dispatchEvent(new Event('change'));
 }"""
 
 

@@ -10,6 +10,7 @@ import pytest
 from browser import COUNT_PIXELS
 from running_server import running_server
 from server_page import (
+    SET_LANGUAGE,
     START,
     eventually,
     expect,
@@ -262,7 +263,7 @@ def test_glossary_is_applied_and_stored_until_it_is_switched_off(page, translato
     assert "Karosse" in translate_text(page, SENTENCE)
     tab(page, "Glossary")
     with page.expect_download() as download:
-        page.get_by_role("button", name="Save as TSV").click()
+        page.get_by_role("button", name="Save terms as TSV").click()
     download.value.save_as(tmp_path / "saved.tsv")
     assert (tmp_path / "saved.tsv").read_text("utf-8") == "car\tKarosse\n"
     page.get_by_label("Use the glossary").uncheck()
@@ -279,6 +280,28 @@ def test_glossary_pair_with_an_empty_field_is_reported(page):
         expect(page.get_by_label(label)).to_be_focused()
     add_pair(page, "car", "Wagen")
     expect(note).to_be_empty()
+
+
+BUTTON_NAMES = """() => [...document.querySelectorAll('[role=tabpanel]:not([hidden]) button')]
+  .filter((button) => button.checkVisibility() && !button.closest('li, tr, .lab'))
+  .map((button) => button.ariaLabel ?? button.textContent)"""
+
+
+def test_buttons_of_a_tab_have_different_names_in_all_languages(page):
+    for name in ("glossary en de", "confirmed en de"):
+        page.evaluate('(name) => localStorage.setItem(`uwaga ${name}`, \'[["car", "Auto"]]\')', name)
+    page.reload()
+    translate_text(page, SENTENCE)
+    languages = page.locator("#page-language option").evaluate_all("options => options.map((o) => o.value)")
+    assert len(languages) == 5
+    for language in languages:
+        page.evaluate(SET_LANGUAGE, language)
+        expect(page.locator("html")).to_have_attribute("lang", language)
+        for identifier in ("tabText", "tabDocument", "tabGlossary", "tabHistory"):
+            page.locator(f"#{identifier}").click()
+            names = page.evaluate(BUTTON_NAMES)
+            assert len(names) == len(set(names)), names
+            assert len(names) >= 5 or identifier != "tabGlossary"
 
 
 REMOVALS = (

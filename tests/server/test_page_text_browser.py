@@ -497,7 +497,7 @@ def test_corrected_sentence_is_confirmed_and_preserved(page, tmp_path, sentence)
     expect(page.locator(".word.chosen").first).to_have_attribute("title", CONFIRMED)
     page.get_by_role("tab", name="Glossary").click()
     with page.expect_download() as download:
-        page.locator(".confirmed").get_by_role("button", name="Save as TSV").click()
+        page.get_by_role("button", name="Save confirmed translations as TSV").click()
     download.value.save_as(tmp_path / "confirmed.tsv")
     assert (tmp_path / "confirmed.tsv").read_text("utf-8") == f"{source}\t{corrected}\n"
     page.get_by_role("button", name="Remove", exact=True).click()

@@ -17,6 +17,12 @@ expect.set_options(timeout=15_000)
 BUNDLED = Path(__file__).parents[2] / "src/uwaga/bundled"
 START = "#source=en&target=de"
 """Fragment of the page's address that selects the languages of the bundled model."""
+SET_LANGUAGE = """(code) => {
+  const select = document.querySelector('#page-language');
+  select.value = code;
+  select.dispatchEvent(new Event('change'));
+}"""
+"""Function that selects a language of the page by its code."""
 FINISHED_LINES = ".output:not([aria-busy=true]) .line.done"
 
 
