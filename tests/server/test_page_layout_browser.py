@@ -348,6 +348,39 @@ def test_word_stays_marked_while_its_menu_is_open(page):
     expect(word).to_have_css("background-color", usual)
 
 
+HINTS = """(text) => {
+  const hint = document.querySelector(text ? '.word-hint' : '.hints > :not(:empty)');
+  if (text) hint.textContent = text;
+  const [box, pane] = [hint, hint.closest('.pane')].map((element) => element.getBoundingClientRect());
+  const isWhole = box.left >= pane.left && box.right <= pane.right && box.bottom <= pane.bottom
+    && hint.scrollHeight <= hint.clientHeight && hint.scrollWidth <= hint.clientWidth;
+  const top = (element) => element.getBoundingClientRect().top;
+  return [isWhole, ...[...document.querySelectorAll('.pane .tools, .others')].map(top)];
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 900, 1280])
+def test_hints_beside_the_buttons_move_nothing_and_are_not_clipped(browser, server, width):
+    settings = {"viewport": {"width": width, "height": 800}, "permissions": ["clipboard-write"]}
+    with open_server_page(browser, server, "#source=en&target=de", **settings) as page:
+        page.wait_for_selector("#source")
+        page.evaluate(SET_LANGUAGE, "de")
+        expect(page.locator("html")).to_have_attribute("lang", "de")
+        enter_text(page)
+        page.evaluate("scrollTo(0, 0)")
+        usual = page.evaluate(HINTS, "Wort")
+        assert usual[0]
+        for length in (5, 15, 40):
+            assert page.evaluate(HINTS, "Wahrscheinlichkeit, " * length) == usual
+        for word in page.locator(".word").all():
+            word.dispatch_event("mouseover")
+            assert page.evaluate(HINTS) == usual
+        page.locator("[data-say=share]").click()
+        page.locator("[data-say=shared]").wait_for()
+        page.evaluate("scrollTo(0, 0)")
+        assert page.evaluate(HINTS) == usual
+
+
 TOPS = """() => ['.box', '.output'].map(
   (name) => document.querySelector(name).getBoundingClientRect().top + scrollY)"""
 
