@@ -1,5 +1,6 @@
 // Builds the page into src/uwaga_server/page and the laboratory of the course into docs/lab; with --tests, the unit tests
 // into build/tests; with a folder, the page into that folder and the laboratory into its lab/.
+import { existsSync } from "node:fs";
 import { copyFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,6 +8,9 @@ import { build } from "esbuild";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const argument = process.argv[2];
+/** The languages of the page besides English, and those of the course. */
+const LANGUAGES = Object.keys(JSON.parse(await readFile(join(here, "src/page_languages.json"), "utf8"))).filter((code) => code !== "en");
+const COURSE_LANGUAGES = LANGUAGES.filter((code) => existsSync(join(here, "../docs/learn", code)));
 const shared = { bundle: true, format: "esm", charset: "utf8", absWorkingDir: here, logLevel: "warning" };
 
 async function buildTests() {
@@ -33,7 +37,7 @@ async function buildPage(outdir) {
   await mkdir(outdir, { recursive: true });
   const target = ["chrome123", "firefox120", "safari17.5"];
   const entryPoints = { page: "src/main.ts", lab: "src/lab/embedded.ts" };
-  for (const code of ["de", "es", "pl", "zh"]) {
+  for (const code of LANGUAGES) {
     entryPoints[`messages/${code}`] = `src/lab/messages/${code}.ts`;
     entryPoints[`messages/page/${code}`] = `src/messages/${code}.ts`;
   }
@@ -46,7 +50,7 @@ async function buildPage(outdir) {
 /** Build the laboratory; the engine, the attention view and all languages except English are separate modules. */
 async function buildLab(outdir) {
   const target = ["chrome123", "firefox120", "safari17.5"];
-  const languages = Object.fromEntries(["es", "pl", "zh"].map((code) => [`messages/${code}`, `src/lab/messages/${code}.ts`]));
+  const languages = Object.fromEntries(COURSE_LANGUAGES.map((code) => [`messages/${code}`, `src/lab/messages/${code}.ts`]));
   // more.js is loaded only by the pages that use it; chunk.js is shared by more.js and lab.js.
   const parts = { splitting: true, chunkNames: "[name]" };
   await build({ ...shared, ...parts, entryPoints: { lab: "src/lab/main.ts" }, outdir, target, minify: true, legalComments: "none" });

@@ -2,11 +2,12 @@
 
 import type { Messages as Laboratory } from "./lab/messages/en";
 import type { Messages as Page } from "./messages/en";
+import LANGUAGES from "./page_languages.json";
 
 export type Key = keyof Page | keyof Laboratory;
 
-/** The languages besides English, each in a file that is loaded on demand. */
-const LANGUAGES = ["de", "es", "pl", "zh"];
+/** The languages and their names; the messages of each besides English are in a file that is loaded on demand. */
+export const LANGUAGE_NAMES = Object.entries(LANGUAGES);
 
 let language = "en";
 /** The code that was last asked for; its messages may not have arrived yet. */
@@ -14,6 +15,12 @@ let requested = language;
 const current: Partial<Record<Key, string>> = {};
 
 export const currentLanguage = (): string => language;
+
+/** Return the code of the language of a tag such as `pl` or `zh-CN`; undefined if there are no messages in it. */
+export function supported(tag: string): string | undefined {
+  const base = tag.toLowerCase().split("-")[0];
+  return LANGUAGE_NAMES.find(([code]) => code === base)?.[0];
+}
 
 /** Use these messages, in a language, from now on. */
 export function setMessages(code: string, messages: Partial<Record<Key, string>>): void {
@@ -27,12 +34,12 @@ export function setMessages(code: string, messages: Partial<Record<Key, string>>
  */
 export async function loadMessages(code: string, english: Partial<Record<Key, string>>, folder: string): Promise<void> {
   requested = code;
-  const supported = LANGUAGES.find((other) => other === code.toLowerCase().split("-")[0]);
-  if (!supported) return setMessages("en", english);
-  const file = new URL(`${folder}/${supported}.js`, import.meta.url).href;
+  const known = supported(code) ?? "en";
+  if (known === "en") return setMessages("en", english);
+  const file = new URL(`${folder}/${known}.js`, import.meta.url).href;
   try {
     const { messages } = (await import(file)) as { messages: typeof english };
-    if (requested === code) setMessages(supported, messages);
+    if (requested === code) setMessages(known, messages);
   } catch {
     if (requested === code) setMessages("en", english);
   }

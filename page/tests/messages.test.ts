@@ -6,7 +6,7 @@ import { en } from "../src/lab/messages/en";
 import { messages as es } from "../src/lab/messages/es";
 import { messages as pl } from "../src/lab/messages/pl";
 import { messages as zh } from "../src/lab/messages/zh";
-import { preferredLanguage } from "../src/messages";
+import { LANGUAGE_NAMES, preferredLanguage } from "../src/messages";
 import { messages as pageDe } from "../src/messages/de";
 import { en as pageEn } from "../src/messages/en";
 import { messages as pageEs } from "../src/messages/es";
@@ -32,6 +32,11 @@ for (const [name, languages] of [["page", PAGE], ["laboratory", LAB]] as const) 
     }
   });
 }
+
+test("the page and the laboratory have messages in the languages that can be selected", () => {
+  const codes = LANGUAGE_NAMES.map(([code]) => code).sort();
+  for (const languages of [PAGE, LAB]) assert.deepEqual(Object.keys(languages).sort(), codes);
+});
 
 test("the options of a list begin with a letter of the same case", () => {
   for (const [language, messages] of Object.entries(PAGE)) {

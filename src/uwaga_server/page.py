@@ -19,18 +19,12 @@ from uwaga_server.routing import Routes
 
 PAGE_FOLDER = Path(__file__).parent / "page"
 MEDIA_TYPES = {
-    "index.html": "text/html; charset=utf-8",
-    "page.css": "text/css; charset=utf-8",
-    "page.js": "text/javascript; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-    "lab.css": "text/css; charset=utf-8",
-    "lab.js": "text/javascript; charset=utf-8",
-    **{
-        f"messages/{folder}{code}.js": "text/javascript; charset=utf-8"
-        for folder in ("", "page/")
-        for code in ("de", "es", "pl", "zh")
-    },
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
 }
+"""Media types of the files in :data:`PAGE_FOLDER` by suffix; other files are not served."""
 ATTENTION_VIEW_FILE = "attention.js"
 """File name of the library's attention view; like the laboratory, it is loaded only when it is opened."""
 CONTENT_SECURITY_POLICY = (
@@ -84,12 +78,15 @@ class PageFile:
 def page_files() -> dict[str, PageFile]:
     """Return the files of the web page by path."""
     files = {
-        f"page/{name}": PageFile.from_content((PAGE_FOLDER / name).read_bytes(), kind)
-        for name, kind in MEDIA_TYPES.items()
+        f"page/{path.relative_to(PAGE_FOLDER).as_posix()}": PageFile.from_content(
+            path.read_bytes(), MEDIA_TYPES[path.suffix]
+        )
+        for path in sorted(PAGE_FOLDER.rglob("*"))
+        if path.suffix in MEDIA_TYPES
     }
     files[""] = files.pop("page/index.html")
     files[f"page/{ATTENTION_VIEW_FILE}"] = PageFile.from_content(
-        view_module().encode("utf-8"), MEDIA_TYPES["page.js"]
+        view_module().encode("utf-8"), MEDIA_TYPES[".js"]
     )
     return files
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from uwaga.results.views import LANGUAGES
 from uwaga_server.page import PAGE_FOLDER, page_files, page_routes
 from uwaga_server.routing import Router
 
@@ -44,7 +45,8 @@ def test_attention_view_is_fully_translated():
     phrases = set(re.findall(r'phrase\("([^"]+)"', view)) | {"cross", "encoder", "decoder", "matrix", "model"}
     phrases |= set(re.findall(r'const label = "([^"]+)"', view))
     translations = json.loads((ROOT / "src/uwaga/results/attention_phrases.json").read_text(encoding="utf-8"))
-    assert len(phrases) > 20 and set(translations) == {"de", "es", "pl", "zh"}
+    languages = json.loads((SOURCES / "src/page_languages.json").read_text(encoding="utf-8"))
+    assert len(phrases) > 20 and {"en", *translations} == set(languages) == set(LANGUAGES)
     for texts in translations.values():
         assert set(texts) == phrases
         for english, text in texts.items():
