@@ -137,7 +137,7 @@ export class Api {
 
   /** Call a function with each event of a translation; an event `error` becomes a RequestError. */
   private async events(body: Options, onEvent: (name: string, data: Record<string, unknown>) => void, signal?: AbortSignal): Promise<void> {
-    const response = await this.request("POST", "v1/translate", JSON.stringify(body), "application/json", signal);
+    const response = await this.request("POST", "v1/translate", JSON.stringify(body), signal);
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new EventParser();
     for (;;) {
@@ -157,17 +157,13 @@ export class Api {
     return this.json("POST", "v1/inside", { text, source, target, ...options });
   }
 
-  /** Return the language of a text; null if it is none of the server's languages. */
-  async detect(text: string, signal: AbortSignal): Promise<Detection | null> {
-    return firstDetection(await this.json("POST", "v1/detect", { text }, signal));
-  }
-
-  /** Return the language of a document; null if it is none of the server's languages, or the document cannot be read. */
-  async detectDocument(file: File, signal: AbortSignal): Promise<Detection | null> {
+  /** Return the language of a text or a document; null if it is none of the server's languages, or the document cannot be read. */
+  async detect(content: string | File, signal: AbortSignal): Promise<Detection | null> {
     const form = new FormData();
-    form.set("file", file);
-    const response = await this.request("POST", "v1/documents/detect", form, null, signal);
-    return firstDetection(await receive(response.json(), signal));
+    form.set("file", content);
+    const [path, body] = typeof content === "string" ? ["v1/detect", { text: content }] : ["v1/documents/detect", form];
+    const { detections } = (await this.json("POST", path, body, signal)) as { detections: Array<Detection | null> };
+    return detections[0] ?? null;
   }
 
   /** Store a glossary on the server and return its id. */
@@ -178,7 +174,7 @@ export class Api {
   }
 
   async deleteGlossary(id: string): Promise<void> {
-    await this.request("DELETE", `v1/glossaries/${encodeURIComponent(id)}`, null, null);
+    await this.request("DELETE", `v1/glossaries/${encodeURIComponent(id)}`);
   }
 
   async sendDocument(file: File, settings: RequestSettings, glossary: string, signal: AbortSignal): Promise<string> {
@@ -189,8 +185,7 @@ export class Api {
     if (settings.memory) form.set("memory", settings.memory.id);
     form.set("file", file);
     this.lastLanguages = { from: settings.source, to: settings.target };
-    const response = await this.request("POST", "v1/documents", form, null, signal);
-    return ((await receive(response.json(), signal)) as { id: string }).id;
+    return ((await this.json("POST", "v1/documents", form, signal)) as { id: string }).id;
   }
 
   async job(id: string): Promise<Job> {
@@ -198,12 +193,12 @@ export class Api {
   }
 
   async result(id: string): Promise<Blob> {
-    const response = await this.request("GET", `v1/documents/${encodeURIComponent(id)}/result`, null, null);
+    const response = await this.request("GET", `v1/documents/${encodeURIComponent(id)}/result`);
     return receive(response.blob());
   }
 
   async cancel(id: string): Promise<void> {
-    await this.request("DELETE", `v1/documents/${encodeURIComponent(id)}`, null, null);
+    await this.request("DELETE", `v1/documents/${encodeURIComponent(id)}`);
   }
 
   private requestFields(settings: RequestSettings): Options {
@@ -212,24 +207,23 @@ export class Api {
     return { source: settings.source, target: settings.target, ...glossary };
   }
 
+  /** Return the answer to a request with a body: a form, or what is sent as JSON. */
   private async json(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<unknown> {
-    const text = body === undefined ? null : JSON.stringify(body);
-    const response = await this.request(method, path, text, text === null ? null : "application/json", signal);
+    const response = await this.request(method, path, body instanceof FormData ? body : JSON.stringify(body), signal);
     return receive(response.json(), signal);
   }
 
   private async request(
     method: string,
     path: string,
-    body: BodyInit | null,
-    type: string | null,
+    body?: FormData | string,
     signal?: AbortSignal,
   ): Promise<Response> {
     const headers = new Headers({ Accept: "application/json, text/event-stream" });
-    if (type) headers.set("Content-Type", type);
+    if (typeof body === "string") headers.set("Content-Type", "application/json");
     if (this.key) headers.set("Authorization", `Bearer ${this.key}`);
     const keepalive = method === "DELETE"; // also when the page is being closed
-    const pending = fetch(path, { method, headers, body, cache: "no-store", keepalive, ...(signal ? { signal } : {}) });
+    const pending = fetch(path, { method, headers, body: body ?? null, cache: "no-store", keepalive, ...(signal ? { signal } : {}) });
     const response = await receive(pending, signal);
     if (response.ok) return response;
     const errorBody = await response.json().catch(() => null);
@@ -241,8 +235,6 @@ export class Api {
     return new RequestError(toProblem(parseError(status, body, retryAfter), context));
   }
 }
-
-const firstDetection = (answer: unknown): Detection | null => (answer as { detections: Array<Detection | null> }).detections[0] ?? null;
 
 /** Wait for data from the server; a broken connection becomes a RequestError. */
 async function receive<Value>(pending: Promise<Value>, signal?: AbortSignal): Promise<Value> {

@@ -93,8 +93,9 @@ export class App {
 
   /** Select a memory, or none, instead of the others for the selected languages. */
   chooseMemory(id: string): void {
-    const others = new Set(this.suitableMemories().map((memory) => memory.id));
-    this.store.setMemories([...this.store.memories().filter((selected) => !others.has(selected)), ...(id ? [id] : [])]);
+    const suitable = this.suitableMemories();
+    const others = this.store.memories().filter((selected) => !suitable.some((memory) => memory.id === selected));
+    this.store.setMemories(others.concat(id || []));
   }
 
   /** Add a translation to the selected memory, or to one that is then selected, and created if there is none. */

@@ -80,7 +80,7 @@ export class DocumentTab {
 class DocumentRow {
   readonly element: HTMLLIElement;
   private readonly state = make("span", { attributes: { role: "status" } });
-  private readonly languages = make("span");
+  private readonly pair = make("span");
   private readonly bar: HTMLProgressElement;
   private readonly tools = make("span", { class: "row" });
   private running = new AbortController();
@@ -92,7 +92,7 @@ class DocumentRow {
     private readonly onRemove: (origin: HTMLElement) => void,
   ) {
     this.bar = make("progress", { attributes: { "aria-label": say("documentProgress", { name: file.name }) } });
-    this.element = make("li", {}, make("strong", { attributes: { dir: "auto" } }, file.name), this.languages, this.state, this.bar, this.tools);
+    this.element = make("li", {}, make("strong", { attributes: { dir: "auto" } }, file.name), this.pair, this.state, this.bar, this.tools);
   }
 
   /** Upload the document, with the settings of now, and wait for its translation. */
@@ -131,10 +131,10 @@ class DocumentRow {
   private async findPair(signal: AbortSignal): Promise<LanguagePair> {
     const { app } = this;
     if (app.pair.source !== AUTO || app.store.settings.target === app.pair.target) return app.pair;
-    const source = (await app.api.detectDocument(this.file, signal))?.code;
+    const source = (await app.api.detect(this.file, signal))?.code;
     if (!source) return app.pair;
     const { target } = app.pairFor(source);
-    this.languages.textContent = `${app.nameOf(source)} → ${app.nameOf(target)}`;
+    this.pair.textContent = `${app.nameOf(source)} → ${app.nameOf(target)}`;
     return { source, target };
   }
 

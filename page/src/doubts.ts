@@ -64,7 +64,7 @@ const unquote = (quoted: string): string => quoted.slice(1, -1).replace(/\\(['"\
 
 /** Return whether a warning says that a translation lacks a term which a text contains. */
 function isAboutTermIn(text: string, warning: string): boolean {
-  const term = TERM_WARNING.exec(warning)?.groups!.term;
+  const term = TERM_WARNING.exec(warning)?.[1];
   return term !== undefined && missingTerms(text, "", [[unquote(term), ""]]).length > 0;
 }
 

@@ -27,7 +27,7 @@ export class HistoryTab {
     private readonly open: (entry: Entry) => void,
   ) {
     const keepBox = checkbox("historyKeep", app.store.settings.keepsHistory, (isChecked) => app.store.change({ keepsHistory: isChecked }));
-    this.element = make("div", {}, make("p", { say: "historyIntro", class: "faint" }), make("div", { class: "row" }, keepBox, this.clear, this.undo.element), this.empty, this.list);
+    this.element = make("div", {}, make("p", { say: "keyHelp", class: "faint" }), make("div", { class: "row" }, keepBox, this.clear, this.undo.element), this.empty, this.list);
   }
 
   onShow(): void {

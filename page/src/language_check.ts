@@ -1,6 +1,6 @@
 /** Whether a text is in the selected language, as far as the server can tell. */
 
-import type { Api, Detection } from "./api";
+import type { Detection } from "./api";
 import { isSameLanguage, type SourceLanguage } from "./languages";
 import { RequestError } from "./problem";
 
@@ -13,7 +13,7 @@ const MIN_CONFIDENCE = 0.95;
 export class LanguageCheck {
   private last: { sample: string; source: string; detection: Detection | null } | undefined;
 
-  constructor(private readonly api: Pick<Api, "detect">) {}
+  constructor(private readonly api: { detect(text: string, signal: AbortSignal): Promise<Detection | null> }) {}
 
   /**
    * Return the code of the language that a text is in instead of the selected one, null if it is none of the server's

@@ -31,6 +31,9 @@ const RIGHT_TO_LEFT = new Set(
 /** Return the subtags of a code such as `pt-BR`, `pt_BR` or `arb_Arab`. */
 const subtags = (code: string): string[] => code.split(/[-_]/);
 
+/** Return the language tag (BCP 47) of a code. */
+export const tagOf = (code: string): string => code.replaceAll("_", "-");
+
 export const baseLanguage = (code: string): string => subtags(code)[0]!.toLowerCase();
 
 export function direction(code: string): "rtl" | "ltr" {
@@ -53,8 +56,7 @@ export const isSameLanguage = (first: string, second: string): boolean => shorte
 /** Return the name of a language in the reader's language, or the server's name for it. */
 export function nameOf(language: Language, reader: string): string {
   try {
-    const tag = subtags(language.code).join("-");
-    return new Intl.DisplayNames([reader], { type: "language", fallback: "none" }).of(tag) ?? language.name;
+    return new Intl.DisplayNames([reader], { type: "language", fallback: "none" }).of(tagOf(language.code)) ?? language.name;
   } catch {
     return language.name; // the code is not a language tag
   }

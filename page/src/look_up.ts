@@ -1,7 +1,7 @@
 /** Which remembered words the pieces of a translation looked at: the pieces, remembered sentences, and lines between them. */
 
 import { make, setText, svgElement } from "./dom";
-import { direction } from "./languages";
+import { direction, tagOf } from "./languages";
 import { currentLanguage, say } from "./messages";
 import { spelling, splitSentences } from "./sentences";
 
@@ -73,7 +73,7 @@ export class LookUpFigure {
       if (!used.has(index) && (used.size || index)) return;
       const remembered = pair.pieces.map((piece) => make("span", { class: "piece" }, displayText(piece)));
       const score = (Math.floor(pair.score) / 100).toLocaleString(currentLanguage(), { style: "percent" });
-      const title = make("p", { class: "faint" }, `${score}: `, make("span", { attributes: { lang: tag(this.source), dir: "auto" } }, pair.source));
+      const title = make("p", { class: "faint" }, `${score}: `, make("span", { attributes: { lang: tagOf(this.source), dir: "auto" } }, pair.source));
       this.drawing.append(this.row(remembered), title);
       lookUps.forEach((lookUp, number) => {
         if (lookUp.pair === index && lookUp.weight > 0) this.link(this.pieces[number]!, remembered[lookUp.position]!, lookUp.weight);
@@ -85,7 +85,7 @@ export class LookUpFigure {
   }
 
   private row(pieces: readonly HTMLElement[]): HTMLElement {
-    return make("div", { class: "pieces", attributes: { lang: tag(this.language), dir: direction(this.language) } }, ...pieces);
+    return make("div", { class: "pieces", attributes: { lang: tagOf(this.language), dir: direction(this.language) } }, ...pieces);
   }
 
   private piece(lookUp: PieceLookUp, index: number): HTMLElement {
@@ -129,5 +129,3 @@ export class LookUpFigure {
     }
   }
 }
-
-const tag = (language: string): string => language.replaceAll("_", "-");

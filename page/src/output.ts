@@ -2,7 +2,7 @@
 
 import { make } from "./dom";
 import { type Decision, decisionsOf, type Doubt, doubtsOf, overlaps } from "./doubts";
-import { direction } from "./languages";
+import { direction, tagOf } from "./languages";
 import { say, currentLanguage } from "./messages";
 import { describeUse } from "./memories";
 import { sentenceAt, sentencesOf, usesOf } from "./sentences";
@@ -59,7 +59,7 @@ export class Output {
     const keys = lines.map((line) => `${currentLanguage()} ${line.stage} ${JSON.stringify([line.choiceParts, line.translation?.memory, line.translation?.warnings])}\n${line.text}`);
     if (language !== this.language) this.shownKeys = [];
     this.language = language;
-    this.element.lang = language.replaceAll("_", "-");
+    this.element.lang = tagOf(language);
     this.element.dir = direction(language);
     lines.forEach((line, index) => {
       const existing = this.element.children[index];

@@ -5,7 +5,7 @@ import type { App } from "./app";
 import { button, checkbox, make, replaceContent, setMessage, setText } from "./dom";
 import { decisionsOf, type Doubt, doubtsOf, overlaps } from "./doubts";
 import { mergePairs } from "./glossary_file";
-import { AUTO } from "./languages";
+import { AUTO, tagOf } from "./languages";
 import { LookUpFigure, lookUpsOf } from "./look_up";
 import { describeUse, type Memory } from "./memories";
 import { currentLanguage, say } from "./messages";
@@ -121,7 +121,7 @@ export class SentencePanel {
     const key = JSON.stringify([currentLanguage(), this.language, memory?.id, this.line!.translation!.memory, this.line!.source, source, target]);
     if (key === this.originKey) return; // the figure of the look-ups stays
     this.originKey = key;
-    const text = (words: string, language: string) => make("span", { attributes: { dir: "auto", lang: language.replaceAll("_", "-") } }, words);
+    const text = (words: string, language: string) => make("span", { attributes: { dir: "auto", lang: tagOf(language) } }, words);
     const uses = usesOf(this.line!.source, this.line!.translation!, this.index);
     const origins = uses.flatMap((use) => {
       const isSame = use.source.trim() === source.trim() || target.includes(use.target);
@@ -177,7 +177,7 @@ export class SentencePanel {
     const [line, index] = [this.line!, this.index];
     const { target, targetSpan } = this.sentence;
     const items = translations.filter(({ text }) => text !== target).map((translation) => {
-      const choice = make("button", { class: "choice", title: "use", attributes: { type: "button", dir: "auto", lang: this.language.replaceAll("_", "-") } }, translation.text);
+      const choice = make("button", { class: "choice", title: "use", attributes: { type: "button", dir: "auto", lang: tagOf(this.language) } }, translation.text);
       choice.addEventListener("click", () => {
         void this.session.choose(line, index, translation);
         this.callbacks.onUse(targetSpan[0] + commonLength(target, translation.text));
@@ -229,7 +229,7 @@ export class SentencePanel {
 
   private edit(): void {
     setText(this.status, "");
-    const box = make("textarea", { label: "correction", attributes: { rows: "3", dir: "auto", lang: this.language.replaceAll("_", "-") } });
+    const box = make("textarea", { label: "correction", attributes: { rows: "3", dir: "auto", lang: tagOf(this.language) } });
     const { source, target } = this.sentence;
     box.value = target;
     const confirm = make("button", { say: "confirm", title: "confirmHelp", class: "button primary" });
@@ -269,7 +269,7 @@ export class SentencePanel {
       this.correction = null;
       return false;
     }
-    box.lang = this.language.replaceAll("_", "-");
+    box.lang = tagOf(this.language);
     note.textContent = say("correctionKept", { text: target });
     Object.assign(this.correction, { source, target });
     return true;

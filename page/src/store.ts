@@ -129,7 +129,7 @@ export class Store {
   /** Return the ids of the translation memories that the reader has selected: one for each pair of languages. */
   memories(): string[] {
     const ids = this.read("memories");
-    return Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
+    return Array.isArray(ids) ? ids : [];
   }
 
   setMemories(ids: readonly string[]): void {

@@ -3,6 +3,7 @@
 import { type Alternative, wordAlternatives, countPiecesBefore } from "./alternatives";
 import type { Api, RequestSettings } from "./api";
 import { button, make, setMessage, setText } from "./dom";
+import { tagOf } from "./languages";
 import { say } from "./messages";
 import { sourcesOf, type WordPosition } from "./output";
 import { isAborted, RequestError } from "./problem";
@@ -157,7 +158,7 @@ export class WordMenu {
     const remaining = alternative.text.slice(alternative.prefix.length);
     const choice = make(
       "button",
-      { class: "choice", attributes: { type: "button", lang: language.replaceAll("_", "-"), dir: "auto" } },
+      { class: "choice", attributes: { type: "button", lang: tagOf(language), dir: "auto" } },
       make("strong", {}, alternative.word),
       make("span", { class: "faint" }, remaining),
     );

@@ -1,5 +1,7 @@
 /** The words of a translation: their positions, their probabilities, and their source words. */
 
+import { tagOf } from "./languages";
+
 /** A word between white space, or the end of a sentence. Only the model's words have probabilities. */
 export interface Word {
   text: string;
@@ -83,7 +85,7 @@ export function lengthensWord(prefix: string, text: string): boolean {
 export function splitWords(text: string, language: string): Part[] {
   let segmenter: Intl.Segmenter;
   try {
-    segmenter = new Intl.Segmenter(language.replaceAll("_", "-"), { granularity: "word" });
+    segmenter = new Intl.Segmenter(tagOf(language), { granularity: "word" });
   } catch {
     segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
   }
