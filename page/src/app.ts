@@ -58,6 +58,11 @@ export class App {
     return resolvePair(this.languages, requested, currentLanguage(), detected);
   }
 
+  /** Whether the target language is the default for the language of a text or document that is to be detected. */
+  get isTargetOpen(): boolean {
+    return this.pair.source === AUTO && this.store.settings.target !== this.pair.target;
+  }
+
   /** Return the settings of requests for the text. */
   requestSettings(): RequestSettings {
     const { beam } = this.store.settings;

@@ -5,7 +5,7 @@ import type { App } from "./app";
 import { translatedName } from "./document_name";
 import { button, make, saveFile, setMessage } from "./dom";
 import { icon } from "./icons";
-import { AUTO, type LanguagePair } from "./languages";
+import type { LanguagePair } from "./languages";
 import { type Key, say } from "./messages";
 import { isAborted, type Problem, RequestError, resultError, toProblem } from "./problem";
 import { UndoNotice } from "./undo";
@@ -58,6 +58,7 @@ export class DocumentTab {
   refresh(): void {
     const { source, target } = this.app.pair;
     this.pair.textContent = say("documentPair", this.app.withLanguageNames({ from: source, to: target }));
+    this.pair.hidden = this.app.isTargetOpen; // each document names its languages
   }
 
   private addFiles(files: FileList | null): void {
@@ -130,7 +131,7 @@ class DocumentRow {
   /** Return the selected languages or, if the reader has chosen no target language, those for a text in the language of the document. */
   private async findPair(signal: AbortSignal): Promise<LanguagePair> {
     const { app } = this;
-    if (app.pair.source !== AUTO || app.store.settings.target === app.pair.target) return app.pair;
+    if (!app.isTargetOpen) return app.pair;
     const source = (await app.api.detect(this.file, signal))?.code;
     if (!source) return app.pair;
     const { target } = app.pairFor(source);

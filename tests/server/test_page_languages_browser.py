@@ -194,6 +194,7 @@ def test_default_target_language_of_a_document_is_that_of_a_text_in_its_language
         with page.expect_download() as download:
             row.locator("[data-say=download]").click()
         expect(row).to_contain_text(shown)
+        expect(page.locator("#tabDocument-panel p").first).not_to_be_visible()  # no languages are chosen
         page.locator("#tabText").click()
         download.value.save_as(tmp_path / "letter.txt")
         assert (tmp_path / "letter.txt").read_text("utf-8") == translate_text(page, document)

@@ -160,7 +160,7 @@ def test_other_translations_panel_shows_the_n_best_list(page, translator):
     expect(page.locator(".word.chosen").first).to_have_attribute("title", chosen)
     expect(page.locator(".checks p.chosen")).to_have_text(chosen)
     confirm = page.get_by_role("button", name="Confirm")
-    expect(confirm).to_have_attribute("title", re.compile("from now on, the page translates"))
+    expect(confirm).to_have_attribute("title", re.compile("the page then translates"))
     expect(choices.filter(has_text=best.text)).to_have_count(1)
     expect(page.locator(".word").nth(3)).to_be_visible()
     page.get_by_role("button", name="Back to the first translation").click()

@@ -75,7 +75,7 @@ export const messages: Messages = {
   fittedMemory: "Aus dem Speicher, mit den Zahlen und Namen dieses Textes: {score} %",
   similarMemory: "Mit einem ähnlichen Satz des Speichers übersetzt: {score} %",
   lookUp: "Welche Wörter wurden nachgeschlagen?",
-  lookUpHelp: "Oben die Tokens der Übersetzung, unten gemerkte Sätze. Eine Linie führt zu dem Token, auf das geschaut wurde: je kräftiger, desto größer das Gewicht λ. Zeigen Sie auf ein Token, oder gehen Sie mit den Pfeiltasten dorthin, um seine Zahlen zu sehen.",
+  lookUpHelp: "Oben die Tokens der Übersetzung, unten gemerkte Sätze. Eine Linie führt zu dem Token, auf das geschaut wurde: je kräftiger, desto größer das Gewicht λ. Zeigen Sie auf ein Token, oder nutzen Sie die Pfeiltasten, um seine Zahlen zu sehen.",
   lookUpPiece: "{piece}: Das nächstgelegene gemerkte Token ist {remembered}, Abstand / Radius {distance}, Gewicht λ {weight}. Wahrscheinlichkeit nach dem Modell allein: {model} %; mit dem Speicher: {probability} %.",
   lookUpNone: "Kein gemerkter Satz wurde nachgeschlagen.",
   lookUpOther: "Nachgeschlagen wurde für eine andere Übersetzung, ohne Ihre Auswahl, Ihr Glossar und die eingestellte Strahlbreite: {text}",

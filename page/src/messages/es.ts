@@ -75,7 +75,7 @@ export const messages: Messages = {
   fittedMemory: "De la memoria, con los números y nombres de este texto: {score} %",
   similarMemory: "Traducido con una frase parecida de la memoria: {score} %",
   lookUp: "¿Qué palabras se consultaron?",
-  lookUpHelp: "Arriba, las piezas de la traducción; abajo, frases recordadas. Una línea lleva a la pieza que se miró: cuanto más intensa, mayor es el peso λ. Señala una pieza, o llega a ella con las flechas, para ver sus números.",
+  lookUpHelp: "Arriba, las piezas de la traducción; abajo, frases recordadas. Una línea lleva a la pieza que se miró: cuanto más intensa, mayor es el peso λ. Señala una pieza, o usa las flechas, para ver sus números.",
   lookUpPiece: "{piece}: la pieza recordada más cercana es {remembered}, distancia / radio {distance}, peso λ {weight}. Probabilidad según el modelo por sí solo: {model} %; con la memoria: {probability} %.",
   lookUpNone: "No se consultó ninguna frase recordada.",
   lookUpOther: "Estas consultas son de otra traducción, hecha sin tus elecciones, tu glosario ni tu tamaño de haz: {text}",

@@ -75,7 +75,7 @@ export const messages: Messages = {
   fittedMemory: "Z pamięci, z liczbami i nazwami z tego tekstu: {score}%",
   similarMemory: "Przetłumaczone z pomocą podobnego zdania z pamięci: {score}%",
   lookUp: "Do których zapamiętanych słów sięgnięto?",
-  lookUpHelp: "U góry fragmenty tłumaczenia, u dołu zapamiętane zdania. Linia prowadzi do fragmentu, na który spojrzano: im mocniejsza, tym większa waga λ. Wskaż fragment albo przejdź do niego strzałkami, aby zobaczyć jego liczby.",
+  lookUpHelp: "U góry fragmenty tłumaczenia, u dołu zapamiętane zdania. Linia prowadzi do fragmentu, na który spojrzano: im mocniejsza, tym większa waga λ. Wskaż fragment albo użyj strzałek, aby zobaczyć jego liczby.",
   lookUpPiece: "{piece}: najbliższy zapamiętany fragment to {remembered}, odległość / promień {distance}, waga λ {weight}. Prawdopodobieństwo według samego modelu: {model}%; z pamięcią: {probability}%.",
   lookUpNone: "Nie sięgnięto do żadnego zapamiętanego zdania.",
   lookUpOther: "Pokazane słowa dotyczą innego tłumaczenia, wykonanego bez twoich wyborów, glosariusza i szerokości wiązki: {text}",

@@ -75,7 +75,7 @@ export const messages: Messages = {
   fittedMemory: "来自记忆库，已换上此文本的数字和名称：{score}%",
   similarMemory: "参考记忆库中的相似句翻译：{score}%",
   lookUp: "查阅了哪些词？",
-  lookUpHelp: "上方是译文的子词，下方是记忆中的句子。线连到所查阅的子词：线越深，权重 λ 越大。指向一个子词，或用方向键移到它，即可查看数值。",
+  lookUpHelp: "上方是译文的子词，下方是记忆中的句子。线连到所查阅的子词：线越深，权重 λ 越大。指向一个子词，或用方向键，即可查看数值。",
   lookUpPiece: "{piece}：记忆中最近的子词是 {remembered}，距离／半径 {distance}，权重 λ {weight}。仅凭模型的概率为 {model}%，结合记忆库后为 {probability}%。",
   lookUpNone: "没有查阅任何记忆中的句子。",
   lookUpOther: "这些查阅结果属于另一份译文，该译文未使用你的选择、术语表和束宽：{text}",
