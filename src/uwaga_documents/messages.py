@@ -304,7 +304,7 @@ def _text_piece(text: str, syntax: MessageSyntax, stand_ins: Mapping[str, Tag], 
     def remove_marks(inline: Inline) -> Inline:
         return join_parts(part if isinstance(part, str) else marks.get(part, part) for part in inline)
 
-    if "gcc" in syntax.names or MARKUP.search(QUOTED_CODE.sub("", text)) is None:  # %<int%> is not a tag
+    if "gcc" in syntax.names or MARKUP.search(re.sub(QUOTED_CODE, "", text)) is None:  # %<int%> is not a tag
         if not any(
             is_translatable(placeholders.split(part)) for part in mark_tags((text,)) if isinstance(part, str)
         ):

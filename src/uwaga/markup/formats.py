@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from uwaga.markup.xml_text import XmlOutline
 
 Format = Literal["text", "html", "xml", "markdown", "message"]
-TAG = re.compile(
+TAG = (
     r"</?(?:[A-Za-z][\w:.-]*+|\d++)"
     r"(?>(?:\s++[A-Za-z_:@][\w:.-]*+(?:=(?:\"[^\"<]*+\"|'[^'<]*+'|[^\s\"'<>=]++))?)*)\s*+/?>"
 )
-"""A complete HTML tag, or a placeholder tag such as ``<0>``."""
+"""A complete HTML tag, or a placeholder tag such as ``<0>``, as a regular expression."""
 
 
 def text_format(text: str) -> Format:
     """Return the format of a text whose format is not given: ``message`` if it has tags, otherwise
     ``text``.
     """
-    return "message" if TAG.search(text) else "text"
+    return "message" if "<" in text and re.search(TAG, text) else "text"
 
 
 def read_fragment(

@@ -78,14 +78,14 @@ CODE = (
     r"(?<![\w-])(?=\d*[A-Fa-f])(?=[A-Fa-f]*\d)[\dA-Fa-f]{7,}(?:-[\dA-Fa-f]{4,}){0,4}(?![\w-])"
 )
 """A network address, version, date, telephone number or hash."""
-QUOTED_CODE = re.compile(
+QUOTED_CODE = (
     r"(?<![\w`])``[^`\s](?:[^`\n]{0,200}[^`\s])?``(?![\w`])|(?<![\w`])`[^`\s]{1,200}`(?![\w`])|"
     r"(?<![\w:]):(?:[A-Za-z]\w*+:){1,2}`[^`\n]{1,200}`(?![\w`])|"
     r"(?<![\w`])`[^`<>\n]{1,200} <[^`<>\s]{1,300}>`__?(?![\w`])"
 )
 """Code in backquotes, as in Markdown and reStructuredText, or a role or link such as ``:func:`len```."""
 TEXT_ROLE = r":(?:std:)?(?:any|doc|download|numref|pep|ref|rfc|term):"
-TITLED_ROLE = re.compile(rf"((?:{TEXT_ROLE})?`)([^`<>\n]{{1,200}})( <[^`<>\s]{{1,300}}>`(?:__?)?)")
+TITLED_ROLE = rf"((?:{TEXT_ROLE})?`)([^`<>\n]{{1,200}})( <[^`<>\s]{{1,300}}>`(?:__?)?)"
 """A role or link of reStructuredText whose title is translated, such as ``:ref:`the index <genindex>```."""
 ICU = r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
 
@@ -133,7 +133,7 @@ SYNTAXES: Mapping[str, str] = {
     "icu number": "#",
 }
 """For each syntax, the placeholders that are not common to all syntaxes or that it reads differently."""
-NUMBER_LIKE = re.compile(
+NUMBER_LIKE = (
     r"[\d+#$€£¥-]|%(?:\(\w+\))?[\d$+.-]*[dif]|[{%$(]*(?:n|num|number|count|total|\d+|\w+_count|\w+Count)\b"
 )
 """A placeholder that begins like a number or stands for a number."""
@@ -157,9 +157,7 @@ class Placeholders:
         extra_patterns = [f"(?:{pattern})" for pattern in self.extra_patterns]
         syntaxes = [SYNTAXES[name] for name in self.syntaxes]
         return re.compile(
-            "|".join(
-                [*extra_patterns, f"(?P<icu>{ICU})", QUOTED_CODE.pattern, *ADDRESSES, *syntaxes, *VALUES]
-            )
+            "|".join([*extra_patterns, f"(?P<icu>{ICU})", QUOTED_CODE, *ADDRESSES, *syntaxes, *VALUES])
         )
 
     def split(self, text: str) -> Inline:
@@ -181,7 +179,7 @@ class Placeholders:
 
     def _piece(self, text: str) -> Inline:
         """Return a placeholder as a ``kept`` tag, or as a pair of tags around its title."""
-        match = TITLED_ROLE.fullmatch(text)
+        match = re.fullmatch(TITLED_ROLE, text)
         if match is None:
             return (Tag("kept", text, text),)
         start, title, end = match.groups()
@@ -249,7 +247,7 @@ def is_quantity(text: str) -> bool:
 
 def is_number_like(text: str) -> bool:
     """Return whether a placeholder looks like a number."""
-    return NUMBER_LIKE.match(text) is not None
+    return re.match(NUMBER_LIKE, text) is not None
 
 
 def keep_order(source: Inline, translation: Inline) -> Inline:
