@@ -103,9 +103,7 @@ INVALID_FOLDERS = {
         f / "model.bin", **DECODER, drop=["decoder/position_encodings/encodings"]
     ),
     r"rotary_dim.*not supported|rotary_dim.*unknown": lambda f: rewrite(
-        f / "model.bin",
-        **DECODER,
-        add={"decoder/layer_0/self_attention/rotary_dim": np.array(np.int32(4))},
+        f / "model.bin", **DECODER, add={"decoder/layer_0/self_attention/rotary_dim": np.array(np.int32(4))}
     ),
     r"'alibi' = 1 is not supported": lambda f: rewrite(
         f / "model.bin", **DECODER, add={"decoder/alibi": np.array(np.int8(1))}

@@ -50,10 +50,7 @@ CASES = {
     "cut in the counts": (b"GGUF" + bytes((3, 0, 0, 0, 1)), "the number of tensors needs 8 bytes"),
     "more metadata than bytes": (gguf(counts=(0, HUGE_NUMBER)), "'' occurs twice|a metadata key"),
     "more tensors than bytes": (gguf(counts=(HUGE_NUMBER, 0)), "tensor '' has 0 axes"),
-    "a long key": (
-        gguf([struct.pack("<Q", HUGE_NUMBER)]),
-        "a metadata key has 1152921504606846976 bytes",
-    ),
+    "a long key": (gguf([struct.pack("<Q", HUGE_NUMBER)]), "a metadata key has 1152921504606846976 bytes"),
     "a long string": (
         gguf([encoded_string("k") + struct.pack("<IQ", 8, HUGE_NUMBER)]),
         "the value of 'k' has 1152921504606846976",

@@ -70,10 +70,7 @@ def test_decompressed_size_is_limited(tmp_path):
     path = write_zip(tmp_path / "m.npz", [("special:model.yml.npy", zeros)], zipfile.ZIP_DEFLATED)
     assert_rejected(path, [read_npz, describe], "would unpack")
     falsified = bytearray(path.read_bytes())
-    for offset in (
-        falsified.rindex(b"PK\1\2") + 24,
-        falsified.index(b"PK\3\4") + 22,
-    ):  # the stated size
+    for offset in (falsified.rindex(b"PK\1\2") + 24, falsified.index(b"PK\3\4") + 22):  # the stated size
         falsified[offset : offset + 4] = (4000).to_bytes(4, "little")
     path.write_bytes(falsified)
     assert_rejected(path, [read_npz, describe], "damaged|bytes|YAML|whole")

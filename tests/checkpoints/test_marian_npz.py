@@ -110,14 +110,7 @@ def save(folder, arrays, options):
 def write_models(tmp_path, shared=True, tied=True, source_tied=False, options=None, **changes):
     """Write a Marian model in the format of transformers and, without the padding row, in Marian's format."""
     peer = with_marian_arithmetic(
-        make(
-            tmp_path / "hf",
-            shared,
-            decoder_attention_heads=3,
-            end=3.0,
-            tie_word_embeddings=tied,
-            **changes,
-        )
+        make(tmp_path / "hf", shared, decoder_attention_heads=3, end=3.0, tie_word_embeddings=tied, **changes)
     )
     folder = tmp_path / "npz"
     folder.mkdir()

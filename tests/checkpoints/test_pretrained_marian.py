@@ -105,10 +105,7 @@ def test_folder_determines_default_options(folder):
 
 def test_pickle_payload_is_rejected_and_not_executed(folder, tmp_path):
     folder_with_payload, proof = tmp_path / "bad", tmp_path / "executed"
-    for save in (
-        torch.save,
-        pickle.dump,
-    ):
+    for save in (torch.save, pickle.dump):
         shutil.copytree(folder, folder_with_payload)
         (folder_with_payload / "model.safetensors").unlink()
         with (folder_with_payload / "pytorch_model.bin").open("wb") as file:

@@ -13,11 +13,7 @@ def completions(line, folder, monkeypatch):
     """Return the completions that bash offers for the last word of a line."""
     words = line.split(" ")
     monkeypatch.chdir(folder)
-    environment = {
-        "_UWAGA_COMPLETE": "complete_bash",
-        "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words) - 1),
-    }
+    environment = {"_UWAGA_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
     return CliRunner().invoke(app, [], env=environment, prog_name="uwaga").output.split()
 
 

@@ -577,9 +577,7 @@ NOT_APPLICABLE = {"test_shutdown_does_not_deadlock"}
 
 
 @pytest.mark.parametrize(
-    "library",
-    [pytest.param(peer_ctranslate2, marks=pytest.mark.slow), uwaga_ctranslate2],
-    ids=LIBRARIES,
+    "library", [pytest.param(peer_ctranslate2, marks=pytest.mark.slow), uwaga_ctranslate2], ids=LIBRARIES
 )
 @pytest.mark.parametrize("name", CASES)
 def test_compatibility_case_passes_in_both_libraries(name, library, folder, tmp_path):

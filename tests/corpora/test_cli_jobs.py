@@ -234,10 +234,7 @@ def test_resuming_with_other_settings_models_or_input_is_refused(workspace, fold
         (["distil", "MODEL", "c.en"], "no references to choose by; give a TSV of source and reference"),
         (["distil", "MODEL", "nothing"], "neither a file nor a Moses prefix: there is no file nothing.en"),
         (["distil", "MODEL", "nothing", "--from", "en"], "; check the path and its languages (--from, --to)"),
-        (
-            ["distil", "nothing", "pairs.tsv"],
-            "no such folder, Hugging Face name",
-        ),
+        (["distil", "nothing", "pairs.tsv"], "no such folder, Hugging Face name"),
         (["distil", "MODEL", "pairs.tsv", "--top-k", "3"], "set sample"),
         (["backtranslate", "MODEL", "c.de", "--tag", "two words"], "must be one word without spaces"),
         (["backtranslate", "MODEL", "c.de", "--column", "2"], "line 1 has no column 2; its last column is 1"),

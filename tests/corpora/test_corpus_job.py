@@ -290,12 +290,7 @@ def test_texts_and_references_are_read_from_each_corpus_format(tmp_path):
     (tmp_path / "a.tsv").write_text("one\teins\tein\ntwo\n\tdrei\nfour\t \n", encoding="utf-8")
     assert [
         (line.text, line.references) for line in corpus_input(tmp_path / "a.tsv", None, ("en", "de")).read()
-    ] == [
-        ("one", ("eins", "ein")),
-        ("two", ()),
-        ("", ("drei",)),
-        ("four", ()),
-    ]
+    ] == [("one", ("eins", "ein")), ("two", ()), ("", ("drei",)), ("four", ())]
     (tmp_path / "c.en").write_text("one\ntwo\n")
     (tmp_path / "c.de").write_text("eins\nzwei\n")
     pairs = [("one", ("eins",)), ("two", ("zwei",))]

@@ -129,8 +129,7 @@ def test_programs_run_in_a_child_process_get_verdicts():
         "x = 1\n1 +": Verdict(False, "Line 2: SyntaxError: invalid syntax"),
         "print('seen')\n1 / 0": Verdict(False, "Line 2: ZeroDivisionError: division by zero", "seen\n"),
         "def log_prob():\n    pass": Verdict(
-            False,
-            "The tests end with TypeError: log_prob() takes 0 positional arguments but 4 were given",
+            False, "The tests end with TypeError: log_prob() takes 0 positional arguments but 4 were given"
         ),
         "input()": Verdict(False, "Line 1: EOFError: EOF when reading a line"),
     }

@@ -676,10 +676,7 @@ class DrawingEditor(Editor):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("sentences", "edits"),
-    [(1, 5), pytest.param(100, 200, marks=pytest.mark.release)],
-)
+@pytest.mark.parametrize(("sentences", "edits"), [(1, 5), pytest.param(100, 200, marks=pytest.mark.release)])
 def test_edits_in_the_drawing_match_python_interventions(browser, site, translator, sentences, edits):
     page, rng = start_laboratory(browser, site[1], viewport=WIDE_VIEWPORT), random.Random(8)
     editor, names = DrawingEditor(page, rng), cycle(EDITS[:5])

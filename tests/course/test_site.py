@@ -177,11 +177,7 @@ def test_home_page_starts_with_the_laboratory_and_three_links(browser, site_url)
     assert "6 MB" in page.locator(".lab-start").inner_text()
     assert page.locator(".lab-start").bounding_box()["y"] < 800
     titles = page.locator(".doors h2 a").all_inner_texts()
-    assert [re.sub(r"\W", "", title) for title in titles if len(title) > 1] == [
-        "Learn",
-        "Translate",
-        "Train",
-    ]
+    assert [re.sub(r"\W", "", title) for title in titles if len(title) > 1] == ["Learn", "Translate", "Train"]
     is_whole = "(all) => all.every((code) => code.scrollWidth <= code.clientWidth)"
     assert page.locator("pre > code").evaluate_all(is_whole)
     page.click(".lab-start")

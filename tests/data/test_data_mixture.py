@@ -181,10 +181,7 @@ def test_tags_are_single_pieces_only_at_the_start(tokeniser: Tokeniser) -> None:
     assert tokeniser.encode("<s> dog") == tokeniser.encode_batch(["<s> dog"])[0]
     texts = [">>deu<< dog", "cat", "<BT> \u2581 x", ""]
     assert tokeniser.encode_batch(texts, 2) == [tokeniser.encode(text) for text in texts]
-    assert [row[:1] for row in tokeniser.sample(texts, 0.5, 1)][::2] == [
-        [tags[">>deu<<"]],
-        [tags["<BT>"]],
-    ]
+    assert [row[:1] for row in tokeniser.sample(texts, 0.5, 1)][::2] == [[tags[">>deu<<"]], [tags["<BT>"]]]
     with pytest.raises(
         DataError, match=r"<2pl>: the model has no such target language; it has <2fr> >>deu<<"
     ):

@@ -285,10 +285,7 @@ def test_ctrl_c_stops_a_search_and_leaves_the_engine_usable():
 
 def check_interrupt(*arguments):
     process = subprocess.Popen(
-        [sys.executable, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout.readline() == "ready\n"

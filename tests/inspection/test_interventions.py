@@ -164,10 +164,7 @@ def test_importance_matches_scores_with_the_head_silenced(translator) -> None:
         (Heads("encoder", 1, 5), "head 5: the layer has 4"),
         (Heads("sideways"), "unknown attention kind 'sideways'"),
         (Heads("cross", 1, weights=np.ones((2, 2))), r"shape \(2, 2\) for cross attention does not fit"),
-        (
-            Heads("cross", 1, weights=np.ones((3, 90, 90))),
-            "3 heads, but the number of selected heads is 4",
-        ),
+        (Heads("cross", 1, weights=np.ones((3, 90, 90))), "3 heads, but the number of selected heads is 4"),
     ],
 )
 def test_interventions_that_do_not_fit_the_model_are_rejected(translator, heads, message) -> None:

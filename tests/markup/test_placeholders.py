@@ -12,12 +12,7 @@ from uwaga.errors import SettingsError
 from uwaga.markup import Tag, plain_text
 from uwaga.markup.icu import parse_message
 from uwaga.markup.inline import written_text
-from uwaga.markup.placeholders import (
-    PLACEHOLDER_HINT,
-    Placeholders,
-    keep_order,
-    resolve_placeholders,
-)
+from uwaga.markup.placeholders import PLACEHOLDER_HINT, Placeholders, keep_order, resolve_placeholders
 from uwaga.markup.symbols import (
     MAX_ATTEMPTS,
     choose_symbols,

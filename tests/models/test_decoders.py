@@ -66,7 +66,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "rotary": {
             **{"scaling": "llama3", "factor": 8.0, "original_length": 16, "base": 100.0},
             **{"low_frequency_factor": 1.0, "high_frequency_factor": 4.0},
-        },
+        }
     },
     "yarn": {"rotary": {"scaling": "yarn", "factor": 4.0, "original_length": 16, "base": 100.0}},
     "multi-query": {"key_value_heads": 1},

@@ -135,9 +135,4 @@ def test_M16_default_settings_match_the_base_model_of_the_paper() -> None:
     base = TransformerSettings()
     assert (base.encoder_layers, base.decoder_layers, base.width, base.feed_forward) == (6, 6, 512, 2048)
     assert (base.heads, base.width // base.heads, base.dropout) == (8, 64, 0.1)
-    assert (base.norm, base.positions, base.embedding_scale, base.tie) == (
-        "post",
-        "sinusoidal",
-        True,
-        "all",
-    )
+    assert (base.norm, base.positions, base.embedding_scale, base.tie) == ("post", "sinusoidal", True, "all")

@@ -27,9 +27,7 @@ SHAPE = TransformerSettings(
 )
 SMALL = DecoderOnlySettings(layers=1, width=32, heads=4, feed_forward=48, max_length=40)
 MANY_QUICK_EXAMPLES = settings(
-    phases=(Phase.explicit, Phase.generate),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
+    phases=(Phase.explicit, Phase.generate), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 GREEDY = SearchOptions(beam=1, max_length=24)
 SOURCES = sentences(40, seed=5)

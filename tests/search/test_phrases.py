@@ -42,10 +42,7 @@ def contains_all(tokens, phrases, continuations=()):
 alternative = st.lists(st.sampled_from(CONTENT), min_size=1, max_size=3).map(tuple)
 some_phrases = st.lists(
     st.builds(
-        Phrase,
-        st.lists(alternative, min_size=1, max_size=2).map(tuple),
-        st.integers(1, 2),
-        st.booleans(),
+        Phrase, st.lists(alternative, min_size=1, max_size=2).map(tuple), st.integers(1, 2), st.booleans()
     ),
     min_size=1,
     max_size=3,

@@ -124,8 +124,7 @@ def test_waiting_sentences_enter_a_batch_in_progress(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"sample": True, "nbest": 2, "seed": 1}, {"no_repeat_ngram": 2}, {"attention": True}],
+    "changes", [{"sample": True, "nbest": 2, "seed": 1}, {"no_repeat_ngram": 2}, {"attention": True}]
 )
 def test_searches_with_options_unsupported_by_the_engine_run_in_numpy(monkeypatch, changes):
     engine = native_model(random_model(SHAPE, spread=2.0))

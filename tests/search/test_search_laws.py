@@ -256,13 +256,7 @@ def test_empty_list_of_sentences_gives_no_results():
 def test_invalid_input_is_rejected_before_encoding():
     decoder = RecurrentToy(8, max_source=4, max_target=6)
     cases = [
-        (
-            TextTooLongError,
-            r"the source has 5 tokens.*at most 4.*split",
-            [[5, 2], [5] * 4 + [2]],
-            {},
-            None,
-        ),
+        (TextTooLongError, r"the source has 5 tokens.*at most 4.*split", [[5, 2], [5] * 4 + [2]], {}, None),
         (DataError, r"sentence 1: the source has no tokens", [[]], {}, None),
         (SettingsError, r"token 8 .*vocabulary of 8", [[5, 2]], {}, [(8,)]),
         (SettingsError, r"special token 2", [[5, 2]], {}, [(4, 2)]),

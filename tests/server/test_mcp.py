@@ -343,10 +343,7 @@ ARGUMENTS = st.dictionaries(NAMES | st.text(max_size=5), VALUES, max_size=5)
 TOOL = st.sampled_from(["translate", "translate_file", "languages", "glossary", "memory", "confirm"])
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    database=None,
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], database=None)
 @given(TOOL, ARGUMENTS, st.booleans())
 def test_arbitrary_tool_arguments_cause_no_server_error(
     client: McpClient, tool: str, arguments: dict[str, object], valid: bool

@@ -220,10 +220,7 @@ def test_translation_memories_shared_by_all_clients_are_read_only(browser, tmp_p
 @pytest.mark.slow
 def test_documents_are_translated_with_the_selected_translation_memory(browser, tmp_path):
     folders = {"memories": str(create_memories(tmp_path / "memories")), "state": str(tmp_path / "state")}
-    with (
-        running_server(tmp_path, **folders) as server,
-        open_server_page(browser, server.url, START) as page,
-    ):
+    with running_server(tmp_path, **folders) as server, open_server_page(browser, server.url, START) as page:
         page.get_by_label("Memory", exact=True).select_option("Letters (2)")
         page.locator("#tabDocument").click()
         file = {"name": "letter.txt", "mimeType": "text/plain", "buffer": CAR.encode()}

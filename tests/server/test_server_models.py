@@ -167,8 +167,7 @@ def test_cancelled_request_does_not_cancel_loading(bundled: Translator):
 
 
 @pytest.mark.parametrize(
-    ("error", "message"),
-    [(None, "/secret/place: broken"), (ValueError("a bug"), "ValueError: a bug")],
+    ("error", "message"), [(None, "/secret/place: broken"), (ValueError("a bug"), "ValueError: a bug")]
 )
 def test_model_that_fails_to_load_does_not_affect_others(
     bundled: Translator, error: Exception | None, message: str

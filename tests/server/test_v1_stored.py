@@ -245,10 +245,7 @@ def test_local_server_stores_documents_until_it_stops(tmp_path: Path, monkeypatc
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    with (
-        running_server(tmp_path) as server,
-        httpx.Client(base_url=server.url) as client,
-    ):
+    with running_server(tmp_path) as server, httpx.Client(base_url=server.url) as client:
         glossary = client.post("/v1/glossaries", json=WORDS).json()["id"]
         data = {"source": "en", "target": "de", "glossary_id": glossary}
         created = client.post("/v1/documents", data=data, files={"file": ("x.txt", LINES[2])})

@@ -148,10 +148,7 @@ def test_template_has_all_settings_and_defaults(tmp_path: Path) -> None:
         Settings,
         {
             "run": "runs/my-model",
-            "data": {
-                "train": ["train.src.txt", "train.tgt.txt"],
-                "dev": ["dev.src.txt", "dev.tgt.txt"],
-            },
+            "data": {"train": ["train.src.txt", "train.tgt.txt"], "dev": ["dev.src.txt", "dev.tgt.txt"]},
         },
         "expected",
     )

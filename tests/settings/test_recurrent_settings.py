@@ -10,14 +10,7 @@ import yaml
 
 from uwaga.errors import SettingsError
 from uwaga.models.layers.scores import SCORES
-from uwaga.settings import (
-    MODEL_PRESETS,
-    Settings,
-    TransformerSettings,
-    change_setting,
-    load_settings,
-    parse,
-)
+from uwaga.settings import MODEL_PRESETS, Settings, TransformerSettings, change_setting, load_settings, parse
 from uwaga.settings.recurrent import (
     PRESETS,
     BahdanauSettings,

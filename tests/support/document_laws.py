@@ -92,8 +92,7 @@ def render(name: str, content: bytes, translate, options=None, format=None) -> b
         piece
         if isinstance(piece, str)
         else write_unit(
-            piece,
-            [translate([inline])[0] if is_translatable(inline) else inline for inline in piece.inlines],
+            piece, [translate([inline])[0] if is_translatable(inline) else inline for inline in piece.inlines]
         )
         for piece in document.pieces
     ]

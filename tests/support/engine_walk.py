@@ -74,9 +74,7 @@ def recurrent(rng):
             ChoSettings(**pooled, reverse=backward),
             SutskeverSettings(**common, layers=layers, reverse=backward),
             BahdanauSettings(
-                **pooled,
-                score=str(rng.choice(scores)),
-                decoder=str(rng.choice(["paper", "conditional"])),
+                **pooled, score=str(rng.choice(scores)), decoder=str(rng.choice(["paper", "conditional"]))
             ),
             LuongSettings(
                 **common,

@@ -174,11 +174,7 @@ def test_glossary_lines_without_tabs_are_reported(tmp_path, caplog):
         ("a.tbx", EXTERNAL_ENTITY, "declares the entity 'x'"),
         ("a.tbx", "<html></html>", "not a TBX file: its root is <html>"),
         ("a.tbx", "<martif><body>", "line 1: not a complete TBX file"),
-        (
-            "a.tbx",
-            "<tbx><conceptEntry></conceptEntry></tbx>",
-            "none of its 1 entries has terms in both",
-        ),
+        ("a.tbx", "<tbx><conceptEntry></conceptEntry></tbx>", "none of its 1 entries has terms in both"),
     ],
 )
 def test_invalid_glossary_files_are_rejected(tmp_path, name, content, words):

@@ -44,11 +44,7 @@ def special_texts(name, space):
         f"the{space}{first} dog{second}{space}and{space}{second}{first}"
         for first in tokens
         for second in tokens
-    ] + [
-        "".join(tokens),
-        f"{tokens[0]} ",
-        f"a {tokens[-1]}",
-    ][: 1 if space == "" else 3]
+    ] + ["".join(tokens), f"{tokens[0]} ", f"a {tokens[-1]}"][: 1 if space == "" else 3]
 
 
 @pytest.mark.parametrize("name", JSON_FAMILIES)

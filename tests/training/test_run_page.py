@@ -47,13 +47,7 @@ def test_training_report_contains_the_logged_values(run: Path) -> None:
     assert page.shows(f"{final['bleu']:.4g}") and page.shows(f"{final['loss']:.4g}")
     assert page.shows("missing column") and page.shows("batch_tokens: 200")
     names = [attributes["aria-label"] for attributes in page.attributes("svg")]
-    assert names == [
-        "Loss per target token",
-        "Dev scores",
-        "Learning rate",
-        "Throughput",
-        "Gradient norm",
-    ]
+    assert names == ["Loss per target token", "Dev scores", "Learning rate", "Throughput", "Gradient norm"]
 
 
 def test_all_validations_sample_the_same_sentences(run: Path) -> None:

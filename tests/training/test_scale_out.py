@@ -108,8 +108,7 @@ def test_fsdp_matches_ddp_in_float32(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [pytest.param("ddp", marks=pytest.mark.slow), pytest.param("fsdp", marks=pytest.mark.release)],
+    "kind", [pytest.param("ddp", marks=pytest.mark.slow), pytest.param("fsdp", marks=pytest.mark.release)]
 )
 def test_restarted_run_is_bit_identical_to_an_uninterrupted_one(tmp_path: Path, kind: str) -> None:
     prepare(tmp_path, accumulate=2, steps=40, validate_every=20, distributed=kind)

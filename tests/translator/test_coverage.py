@@ -21,11 +21,7 @@ from uwaga.results.translation import Coverage, Hypothesis, WordAlignment
 from uwaga.translator.additions import find_added_brackets, find_added_words
 from uwaga.translator.checks import UNFAMILIAR_TEXT
 from uwaga.translator.layers import coverage
-from uwaga.translator.layers.coverage import (
-    evidence_of_omission,
-    improbable_source_starts,
-    min_evidence,
-)
+from uwaga.translator.layers.coverage import evidence_of_omission, improbable_source_starts, min_evidence
 from uwaga.translator.text import Passage, Sentence
 
 MEETING = "The meeting starts at 9:30 on Monday."
@@ -173,10 +169,7 @@ def test_numbers_in_words_are_compared_by_value(source, target, missing):
     assert differing_numbers(source, target, ("en", "de_DE"))[0] == missing
 
 
-@given(
-    st.lists(st.integers(13, 10**6).map(str), min_size=1),
-    st.randoms(use_true_random=False),
-)
+@given(st.lists(st.integers(13, 10**6).map(str), min_size=1), st.randoms(use_true_random=False))
 def test_each_number_has_one_counterpart(numbers, random):
     source, target = " + ".join(numbers), random.sample(numbers, len(numbers))
     assert differing_numbers(source, " + ".join(target), ("en", "de")) == ((), ())

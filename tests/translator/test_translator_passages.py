@@ -109,13 +109,7 @@ def test_alternatives_of_a_passage_are_the_best_combinations_of_its_sentences():
 
 
 @settings(deadline=None)
-@given(
-    st.lists(
-        st.lists(st.floats(-20, 0), min_size=1, max_size=4),
-        max_size=4,
-    ),
-    st.integers(1, 5),
-)
+@given(st.lists(st.lists(st.floats(-20, 0), min_size=1, max_size=4), max_size=4), st.integers(1, 5))
 def test_best_combinations_after_the_first_match_exhaustive_sorting(lists, nbest):
     sentences = [
         Sentence((), hypotheses=[Hypothesis((), score, score, ()) for score in scores]) for scores in lists

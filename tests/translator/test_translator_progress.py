@@ -31,11 +31,7 @@ def test_progress_is_reported_once_for_one_text_and_never_for_an_empty_list(tran
 
 @pytest.mark.parametrize(
     ("text", "options"),
-    [
-        ("A dog sees a cat.", {}),
-        ("A dog sees {name} and a cat.", {}),
-        ("Two sentences. A dog – 😀.", {}),
-    ],
+    [("A dog sees a cat.", {}), ("A dog sees {name} and a cat.", {}), ("Two sentences. A dog – 😀.", {})],
 )
 def test_alignment_repr_shows_the_words(translator, text, options):
     translation = translator.translate(text, alignment=True, **options)
