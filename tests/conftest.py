@@ -21,20 +21,10 @@ os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
 
 LONG_FILES = (
-    "test_engine_sanitised",
-    "test_scale_out",
-    "test_site",
-    "test_server_openapi",
-    "_browser",
-    "test_c_library",
-    "test_server_operation",
-    "test_page.py",
-    "training/",
-    "test_native_kernels",
-    "test_v1_stored",
-    "corpora/",
-    "translator/",
-)
+    "test_engine_sanitised", "test_scale_out", "test_site", "test_server_openapi", "_browser",
+    "test_c_library", "test_server_operation", "test_page.py", "training/", "test_native_kernels",
+    "test_v1_stored", "corpora/", "translator/",
+)  # fmt: skip
 """Parts of the names of the slowest files, the slowest first."""
 
 

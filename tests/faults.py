@@ -375,15 +375,10 @@ def run_two_processes(folder: Path, count: int, rng: random.Random) -> Outcome:
 
 FaultFunction = Callable[[Path, int, random.Random], Outcome]
 FAULT_KINDS: dict[str, tuple[FaultFunction, int]] = {
-    "train": (kill_train, 1),
-    "ranks": (kill_ranks, 5),
-    "convert": (kill_convert, 1),
-    "average": (kill_average, 1),
-    "translate": (kill_translate, 1),
-    "download": (kill_download, 1),
-    "disk": (disk_full, 5),
-    "two": (run_two_processes, 5),
-}
+    "train": (kill_train, 1), "ranks": (kill_ranks, 5), "convert": (kill_convert, 1),
+    "average": (kill_average, 1), "translate": (kill_translate, 1), "download": (kill_download, 1),
+    "disk": (disk_full, 5), "two": (run_two_processes, 5),
+}  # fmt: skip
 """Kinds of faults by name: the function that injects them, and the divisor of COUNT."""
 
 

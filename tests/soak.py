@@ -68,15 +68,8 @@ def calls(translator: uwaga.Translator) -> list[Callable[[random.Random], int]]:
         return 1
 
     return [
-        translate_list,
-        translate_list,
-        translate_list,
-        translate_text,
-        sample,
-        stream,
-        score,
-        invalid_call,
-    ]
+        translate_list, translate_list, translate_list, translate_text, sample, stream, score, invalid_call,
+    ]  # fmt: skip
 
 
 def main() -> None:

@@ -19,32 +19,9 @@ from uwaga.decoder import Symbols
 from uwaga.results.translation import WordAlignment
 
 WORDS = [
-    "the",
-    "Dog",
-    "HOUSE",
-    "naïve",
-    "Straße",
-    "ﬁne",
-    "½",
-    "Ｗｉｄｅ",
-    "…",
-    "日本語",
-    "हिन्दी",
-    "ภาษา",
-    "😀",
-    "e\u0301",
-    "▁",
-    "##a",
-    "<s>",
-    "<0x41>",
-    "İ",
-    "\u00ad",
-    "a\u200db",
-    "'",
-    "x.y",
-    "\u2028",
-    "Ġ",
-]
+    "the", "Dog", "HOUSE", "naïve", "Straße", "ﬁne", "½", "Ｗｉｄｅ", "…", "日本語", "हिन्दी", "ภาษา", "😀",
+    "e\u0301", "▁", "##a", "<s>", "<0x41>", "İ", "\u00ad", "a\u200db", "'", "x.y", "\u2028", "Ġ",
+]  # fmt: skip
 TEXTS = st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=4)), max_size=9).map(" ".join)
 
 

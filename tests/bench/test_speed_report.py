@@ -14,40 +14,20 @@ REPORT = {
     "version": 1,
     "build": {"version": "0.1.0", "commit": "abc", "compiler": "GNU 12", "flags": "-O3"},
     "machine": {
-        "processor": "A Processor",
-        "system": "Linux x86_64",
-        "python": "3.11.7",
-        "instruction_set": "avx2",
-        "instruction_sets": ["portable", "avx2"],
-        "cores": 4,
-        "threads": 2,
-        "load": None,
+        "processor": "A Processor", "system": "Linux x86_64", "python": "3.11.7", "instruction_set": "avx2",
+        "instruction_sets": ["portable", "avx2"], "cores": 4, "threads": 2, "load": None,
     },
     "seconds": 10.0,
     "memory": [{"name": "4 MiB", "bytes": 4194304, "one_thread": 2.5e10, "all_threads": 5e10}],
     "peaks": [{"numbers": "int8", "operations_per_second": 1e12}],
     "kernels": [
         {
-            "kernel": "product",
-            "numbers": "int8",
-            "rows": 8,
-            "inputs": 512,
-            "outputs": 2048,
-            "operations_per_second": 1e11,
-            "bytes_per_second": 1e10,
-            "bound": "memory",
-            "share": 0.5,
+            "kernel": "product", "numbers": "int8", "rows": 8, "inputs": 512, "outputs": 2048,
+            "operations_per_second": 1e11, "bytes_per_second": 1e10, "bound": "memory", "share": 0.5,
         },
         {
-            "kernel": "norm",
-            "numbers": "float32",
-            "rows": 32,
-            "inputs": 512,
-            "outputs": None,
-            "operations_per_second": None,
-            "bytes_per_second": 1e10,
-            "bound": None,
-            "share": None,
+            "kernel": "norm", "numbers": "float32", "rows": 32, "inputs": 512, "outputs": None,
+            "operations_per_second": None, "bytes_per_second": 1e10, "bound": None, "share": None,
         },
     ],
     "model": {
@@ -57,17 +37,12 @@ REPORT = {
         "target": 16,
         "searches": [
             {
-                "numbers": "int8",
-                "batch": 1,
-                "beam": 4,
-                "tokens_per_second": 5000.0,
-                "limit": 20000.0,
-                "bound": "memory",
-                "share": 0.25,
+                "numbers": "int8", "batch": 1, "beam": 4, "tokens_per_second": 5000.0, "limit": 20000.0,
+                "bound": "memory", "share": 0.25,
             }
         ],
     },
-}
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -165,17 +140,11 @@ def test_unknown_key_error_suggests_a_similar_key(path):
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"\xff\xfe",
-        b"[]",
-        b"null",
-        b"{}",
-        b"[" * 100_000,
-        b'{"format": "uwaga bench", "version": ' + b"9" * 5000 + b"}",
-        b'{"format": "\\ud800"}',
+        b"", b"\xff\xfe", b"[]", b"null", b"{}", b"[" * 100_000,
+        b'{"format": "uwaga bench", "version": ' + b"9" * 5000 + b"}", b'{"format": "\\ud800"}',
     ],
     ids=["empty", "no text", "list", "null", "no format", "deep", "long number", "surrogate"],
-)
+)  # fmt: skip
 def test_invalid_report_is_rejected(path, content):
     error_message(path, content)
 

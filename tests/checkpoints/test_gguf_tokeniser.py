@@ -31,24 +31,11 @@ SAMPLE = [
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.lists(
     st.sampled_from(
         [
-            "the",
-            " ",
-            "  ",
-            "\n",
-            "cat",
-            "'s",
-            "DON'T",
-            "12345",
-            "é",
-            "e\u0301",
-            "日本",
-            "<s>",
-            "x",
-            "\t",
+            "the", " ", "  ", "\n", "cat", "'s", "DON'T", "12345", "é", "e\u0301", "日本", "<s>", "x", "\t",
             "!!",
         ]
     )
-).map("".join)
+).map("".join)  # fmt: skip
 
 
 def read(path, **metadata):

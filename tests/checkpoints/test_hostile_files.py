@@ -141,22 +141,11 @@ def test_invalid_array_headers_are_rejected(header, tmp_path):
 
 
 MALFORMED_PICKLES = [
-    b"",
-    b".",
-    b"(",
-    b"\x80\x02.",
-    b"\x80\x02a.",
-    b"\x80\x02R.",
-    b"\x80\x02K\x01K\x02R.",
-    b"\x80\x02h\xff.",
-]
+    b"", b".", b"(", b"\x80\x02.", b"\x80\x02a.", b"\x80\x02R.", b"\x80\x02K\x01K\x02R.", b"\x80\x02h\xff.",
+]  # fmt: skip
 MALFORMED_PICKLES += [
-    b"\x80\x02}K\x01s.",
-    b"\x80\x02cos\nsystem\n.",
-    b"\x80\x02]K\x01\x86.",
-    b"\x80\x02Q.",
-    b"\x80\x02K\x01b.",
-]
+    b"\x80\x02}K\x01s.", b"\x80\x02cos\nsystem\n.", b"\x80\x02]K\x01\x86.", b"\x80\x02Q.", b"\x80\x02K\x01b.",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("stream", MALFORMED_PICKLES)

@@ -32,23 +32,13 @@ transformers = pytest.importorskip("transformers")
 TEXTS = ["the dog sees the cat", "Hi", "Where is the station? It is not far from here.", "a car"]
 NORMS = {"self_attn": "self_Wo", "encoder_attn": "context_Wo", "final": "ffn_ffn"}
 OPTIONS = {
-    "type": "transformer",
-    "transformer-heads": 3,
-    "transformer-preprocess": "",
-    "transformer-postprocess": "dan",
-    "transformer-postprocess-top": "",
-    "transformer-postprocess-emb": "d",
-    "transformer-ffn-activation": "swish",
-    "transformer-decoder-autoreg": "self-attention",
-    "transformer-no-projection": False,
-    "transformer-tied-layers": [],
-    "transformer-train-positions": False,
-    "dim-emb": 18,
-    "enc-depth": 2,
-    "dec-depth": 1,
-    "transformer-dim-ffn": 22,
+    "type": "transformer", "transformer-heads": 3, "transformer-preprocess": "",
+    "transformer-postprocess": "dan", "transformer-postprocess-top": "", "transformer-postprocess-emb": "d",
+    "transformer-ffn-activation": "swish", "transformer-decoder-autoreg": "self-attention",
+    "transformer-no-projection": False, "transformer-tied-layers": [], "transformer-train-positions": False,
+    "dim-emb": 18, "enc-depth": 2, "dec-depth": 1, "transformer-dim-ffn": 22,
     "transformer-decoder-dim-ffn": 26,
-}
+}  # fmt: skip
 
 
 def marian_sinusoids(positions, width):
@@ -236,22 +226,8 @@ def test_search_options_are_read_from_decoder_yml_or_rejected(tmp_path):
 def test_vocabulary_is_read_as_yaml(tmp_path_factory, pieces):
     path = tmp_path_factory.mktemp("yml") / "v.yml"
     special = [
-        "</s>",
-        "<unk>",
-        "▁",
-        "'",
-        '"',
-        "a: b",
-        "#",
-        "- x",
-        "? y",
-        ":",
-        "\\",
-        "null",
-        "1",
-        "\x85",
-        "\u2028",
-    ]
+        "</s>", "<unk>", "▁", "'", '"', "a: b", "#", "- x", "? y", ":", "\\", "null", "1", "\x85", "\u2028",
+    ]  # fmt: skip
     ids = {piece: number for number, piece in enumerate(dict.fromkeys([*special, *pieces]))}
     # Plain scalars fold at line breaks, which writers of vocabularies avoid.
     unbroken = [piece for piece in ids if len(f"{piece}.".splitlines()) == 1]
@@ -269,17 +245,10 @@ def folder(tmp_path_factory):
 
 
 UNSUPPORTED_SETTINGS = {
-    "type": "s2s",
-    "transformer-no-projection": True,
-    "transformer-tied-layers": [1, 1],
-    "transformer-pool": True,
-    "transformer-ffn-depth": 3,
-    "transformer-decoder-ffn-depth": 1,
-    "right-left": True,
-    "lemma-dim-emb": 8,
-    "ulr": True,
-    "input-types": ["sequence", "class"],
-}
+    "type": "s2s", "transformer-no-projection": True, "transformer-tied-layers": [1, 1],
+    "transformer-pool": True, "transformer-ffn-depth": 3, "transformer-decoder-ffn-depth": 1,
+    "right-left": True, "lemma-dim-emb": 8, "ulr": True, "input-types": ["sequence", "class"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

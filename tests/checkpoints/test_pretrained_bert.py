@@ -15,14 +15,9 @@ from uwaga.errors import ModelError, TextTooLongError
 
 transformers = pytest.importorskip("transformers")
 SIZES = {
-    "vocab_size": 37,
-    "hidden_size": 18,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 3,
-    "intermediate_size": 23,
-    "max_position_embeddings": 20,
-    "type_vocab_size": 2,
-}
+    "vocab_size": 37, "hidden_size": 18, "num_hidden_layers": 3, "num_attention_heads": 3,
+    "intermediate_size": 23, "max_position_embeddings": 20, "type_vocab_size": 2,
+}  # fmt: skip
 VERSIONS = {
     "masked": (transformers.BertForMaskedLM, {}),
     "both heads": (transformers.BertForPreTraining, {"hidden_act": "relu", "layer_norm_eps": 1e-5}),

@@ -18,19 +18,9 @@ from uwaga.search import search
 
 transformers = pytest.importorskip("transformers")
 UNUSUAL_TEXTS = [
-    "",
-    " ",
-    "🚗 car",
-    "你好 world",
-    "a\tb",
-    "\x00\x07",
-    "▁▁",
-    "it " * 600,
-    "</",
-    "Ünï e\u0301",
-    "<<x>>",
+    "", " ", "🚗 car", "你好 world", "a\tb", "\x00\x07", "▁▁", "it " * 600, "</", "Ünï e\u0301", "<<x>>",
     "...",
-]
+]  # fmt: skip
 
 
 def peer_tokeniser(folder, shared):

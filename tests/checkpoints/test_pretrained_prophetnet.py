@@ -22,22 +22,11 @@ from uwaga.errors import ModelError
 from uwaga.search import from_generation_config, search
 
 SIZES = {
-    "vocab_size": 37,
-    "hidden_size": 24,
-    "num_encoder_layers": 2,
-    "num_decoder_layers": 3,
-    "num_encoder_attention_heads": 3,
-    "num_decoder_attention_heads": 4,
-    "encoder_ffn_dim": 20,
-    "decoder_ffn_dim": 28,
-    "max_position_embeddings": 40,
-    "num_buckets": 8,
-    "relative_max_distance": 9,
-    "decoder_start_token_id": 2,
-    "bos_token_id": 2,
-    "eos_token_id": 2,
-    "pad_token_id": 0,
-}
+    "vocab_size": 37, "hidden_size": 24, "num_encoder_layers": 2, "num_decoder_layers": 3,
+    "num_encoder_attention_heads": 3, "num_decoder_attention_heads": 4, "encoder_ffn_dim": 20,
+    "decoder_ffn_dim": 28, "max_position_embeddings": 40, "num_buckets": 8, "relative_max_distance": 9,
+    "decoder_start_token_id": 2, "bos_token_id": 2, "eos_token_id": 2, "pad_token_id": 0,
+}  # fmt: skip
 VERSIONS = {"two": {}, "one": {"ngram": 1}, "three": {"ngram": 3, "activation_function": "relu"}}
 SOURCES = [[9, 30, 7, 22, 5, 13, 8, 33, 4, 2], [17, 6, 2], [12, 25, 9, 31, 8, 8, 19, 27, 36, 2]]
 

@@ -18,18 +18,10 @@ from uwaga.search import search
 
 transformers = pytest.importorskip("transformers")
 SIZES = {
-    "vocab_size": 41,
-    "d_model": 18,
-    "d_kv": 5,
-    "d_ff": 22,
-    "num_layers": 2,
-    "num_heads": 3,
-    "relative_attention_num_buckets": 8,
-    "relative_attention_max_distance": 11,
-    "pad_token_id": 0,
-    "eos_token_id": 1,
-    "decoder_start_token_id": 0,
-}
+    "vocab_size": 41, "d_model": 18, "d_kv": 5, "d_ff": 22, "num_layers": 2, "num_heads": 3,
+    "relative_attention_num_buckets": 8, "relative_attention_max_distance": 11, "pad_token_id": 0,
+    "eos_token_id": 1, "decoder_start_token_id": 0,
+}  # fmt: skip
 SOURCES = [
     [9, 12, 30, 8, 1],
     [5, 1],

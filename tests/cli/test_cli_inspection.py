@@ -212,17 +212,8 @@ def attend(*arguments, code=0):
 
 def test_attend_options_select_attention_matrices(tmp_path):
     everything = [
-        "--kind",
-        "encoder",
-        "--kind",
-        "decoder",
-        "--kind",
-        "cross",
-        "--layer",
-        "all",
-        "--head",
-        "all",
-    ]
+        "--kind", "encoder", "--kind", "decoder", "--kind", "cross", "--layer", "all", "--head", "all",
+    ]  # fmt: skip
     rows = [json.loads(line) for line in attend(*everything, "--json").stdout.splitlines()]
     insight = uwaga.load(NUMBERS, threads=1).attend("forty-two")
     attentions = vars(insight.attentions)

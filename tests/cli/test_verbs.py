@@ -90,14 +90,10 @@ def test_commands_are_imported_lazily():
 
 
 COMMANDS_WITH_POSITIONAL_MODEL = {
-    "generate": ["text"],
-    "fill": ["text", "text"],
-    "convert": ["folder"],
-    "shortlist": ["source", "target", "-o", "shortlist"],
-    "info": [],
-    "distil": ["corpus", "-o", "out"],
+    "generate": ["text"], "fill": ["text", "text"], "convert": ["folder"],
+    "shortlist": ["source", "target", "-o", "shortlist"], "info": [], "distil": ["corpus", "-o", "out"],
     "backtranslate": ["text", "-o", "out"],
-}
+}  # fmt: skip
 """Commands whose first argument is a model, and their other arguments."""
 
 

@@ -37,13 +37,8 @@ transformers = pytest.importorskip("transformers")
 ctranslate2 = pytest.importorskip("ctranslate2")
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
 LINES = [
-    "forty-two",
-    "one hundred seventy",
-    "nine hundred ninety nine",
-    "six",
-    "two hundred sixty one",
-    "zero",
-]
+    "forty-two", "one hundred seventy", "nine hundred ninety nine", "six", "two hundred sixty one", "zero",
+]  # fmt: skip
 POST_NORM = {"norm": "post", "sinusoids": "interleaved"}
 CASES = {
     "interleaved": POST_NORM,

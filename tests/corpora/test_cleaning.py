@@ -32,21 +32,9 @@ BASIC_RULES = ["length", "ratio", "identical", "duplicates", "numbers"]
 def corpus(count: int, seed: int = 1) -> list[str]:
     draw = random.Random(seed)
     words = [
-        "the",
-        "a",
-        "house",
-        "tree",
-        "stands",
-        "runs",
-        "12",
-        "7",
-        "das",
-        "ein",
-        "Haus",
-        "Baum",
-        "steht",
+        "the", "a", "house", "tree", "stands", "runs", "12", "7", "das", "ein", "Haus", "Baum", "steht",
         "läuft",
-    ]
+    ]  # fmt: skip
 
     def side() -> str:
         return " ".join(draw.choices(words, k=draw.randint(1, 9)))

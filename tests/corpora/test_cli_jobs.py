@@ -21,21 +21,11 @@ from uwaga.search.mbr import rank_by_utility, utilities
 
 JOINT = tiny.tokeniser()
 SOURCES = [
-    "I want to buy a car.",
-    "The dog sees the cat.",
-    "",
-    "Where is the station?",
-    "Ünïcödé 你好",
-    "We go.",
-]
+    "I want to buy a car.", "The dog sees the cat.", "", "Where is the station?", "Ünïcödé 你好", "We go.",
+]  # fmt: skip
 REFERENCES = [
-    "Ich möchte ein Auto kaufen.",
-    "Der Hund sieht die Katze.",
-    "",
-    "Wo ist der Bahnhof?",
-    "x",
-    "Wir gehen.",
-]
+    "Ich möchte ein Auto kaufen.", "Der Hund sieht die Katze.", "", "Wo ist der Bahnhof?", "x", "Wir gehen.",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -256,15 +246,8 @@ def test_resumed_job_has_the_output_of_an_uninterrupted_one(workspace, folders):
         "\n".join(f"{text} {n}" for n in range(400) for text in REFERENCES), encoding="utf-8"
     )
     arguments = [
-        "backtranslate",
-        str(folders[0]),
-        "many",
-        "--part-rows",
-        "100",
-        "--sample",
-        "--device",
-        "cpu",
-    ]
+        "backtranslate", str(folders[0]), "many", "--part-rows", "100", "--sample", "--device", "cpu",
+    ]  # fmt: skip
     command = [sys.executable, "-m", "uwaga", *arguments]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([*command, "-o", "whole"], env=environment, check=True, capture_output=True)
@@ -292,18 +275,8 @@ def test_distil_does_not_import_torch(workspace, folders):
         "print('torch' in sys.modules)"
     )
     arguments = [
-        "distil",
-        str(folders[0]),
-        "pairs.tsv",
-        "-o",
-        "out",
-        "-n",
-        "2",
-        "--choose",
-        "mbr",
-        "--device",
-        "cpu",
-    ]
+        "distil", str(folders[0]), "pairs.tsv", "-o", "out", "-n", "2", "--choose", "mbr", "--device", "cpu",
+    ]  # fmt: skip
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     result = subprocess.run(
         [sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True, check=True

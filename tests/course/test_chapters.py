@@ -14,30 +14,14 @@ LEARN = ROOT / "docs" / "learn"
 FIGURES = ROOT / "docs" / "figures" / "learn"
 CHAPTERS = sorted(LEARN.glob("[0-9]*.md"))
 CHAPTER_PARTS = (
-    '!!! abstract "Before and after"',
-    "## Predict first",
-    "```predict",
-    "??? question",
-    "```math",
-    "## By hand",
-    "## In code",
-    "```source",
-    "```python",
-    '??? note "The same in uwaga"',
-    "## Move it",
-    "## Break it",
-    "## Exercises",
-    "## Recap",
-    '??? info "The test that keeps this true"',
-)
+    '!!! abstract "Before and after"', "## Predict first", "```predict", "??? question", "```math",
+    "## By hand", "## In code", "```source", "```python", '??? note "The same in uwaga"', "## Move it",
+    "## Break it", "## Exercises", "## Recap", '??? info "The test that keeps this true"',
+)  # fmt: skip
 WITHOUT_FORMULA = (
-    "```math",
-    "## By hand",
-    "## In code",
-    "```source",
-    '??? note "The same in uwaga"',
+    "```math", "## By hand", "## In code", "```source", '??? note "The same in uwaga"',
     '??? info "The test that keeps this true"',
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)

@@ -74,17 +74,10 @@ def log_prob(state, model, source, target):
 
 SUBJECTS = ("I", "The old man", "My sister", "A dog", "Two women", "Nobody", "A teacher", "We", "They", "You")
 VERBS = (
-    "want to buy a car",
-    "will read the newspaper",
-    "could not find the keys",
-    "saw the letter on the table",
-    "had to wait for the train",
-    "forgot to close the window at night",
-    "did not know the answer",
-    "sang",
-    "would like some more tea, please",
-    "asked: why is it so cold",
-)
+    "want to buy a car", "will read the newspaper", "could not find the keys", "saw the letter on the table",
+    "had to wait for the train", "forgot to close the window at night", "did not know the answer", "sang",
+    "would like some more tea, please", "asked: why is it so cold",
+)  # fmt: skip
 
 
 @pytest.mark.slow

@@ -77,16 +77,8 @@ def test_byte_order_mark_is_removed(tmp_path: Path) -> None:
 
 def test_invalid_lines_are_counted(tmp_path: Path) -> None:
     lines = [
-        b"a\tb",
-        b"",
-        b"\tb",
-        b"a\t ",
-        b"x",
-        b"a\t\xff\xfe",
-        b"a\tb\0c",
-        b"a\tb" + b"c" * (1 << 21),
-        b"e\tf",
-    ]
+        b"a\tb", b"", b"\tb", b"a\t ", b"x", b"a\t\xff\xfe", b"a\tb\0c", b"a\tb" + b"c" * (1 << 21), b"e\tf",
+    ]  # fmt: skip
     pairs, report = read([write(tmp_path / "bad.tsv", b"\n".join(lines * 6) + b"\n")])
     pair_groups = ((Pair("a", ("b",), 9 * i + 1), Pair("e", ("f",), 9 * i + 9)) for i in range(6))
     assert pairs == [pair for pair_group in pair_groups for pair in pair_group]

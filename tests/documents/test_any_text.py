@@ -27,18 +27,8 @@ SNIPPETS = [
 ]  # fmt: skip
 TEXTS = st.lists(st.one_of(st.sampled_from(SNIPPETS), st.text(max_size=4)), max_size=30).map("".join)
 FILE_NAMES = [
-    "a.srt",
-    "a.vtt",
-    "a.yaml",
-    "a.json",
-    "a.po",
-    "a.csv",
-    "a.strings",
-    "a.xlf",
-    "a.txt",
-    "a.md",
-    "a.html",
-]
+    "a.srt", "a.vtt", "a.yaml", "a.json", "a.po", "a.csv", "a.strings", "a.xlf", "a.txt", "a.md", "a.html",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["text", "html", "xml", "markdown"])

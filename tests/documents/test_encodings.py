@@ -72,16 +72,8 @@ def test_only_declared_text_encodings_are_accepted():
         with pytest.raises(UwagaError, match="is not a known text encoding"):
             normalise_encoding(name, "a.html")
     for name in (
-        "UTF-8",
-        "latin1",
-        "windows-1252",
-        "shift_jis",
-        "gb18030",
-        "big5",
-        "euc-kr",
-        "koi8-u",
-        "cp437",
-    ):
+        "UTF-8", "latin1", "windows-1252", "shift_jis", "gb18030", "big5", "euc-kr", "koi8-u", "cp437",
+    ):  # fmt: skip
         assert normalise_encoding(name, "a.html") == codecs.lookup(name).name
 
 

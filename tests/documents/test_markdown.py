@@ -11,25 +11,12 @@ INLINE = st.one_of(
     WORD,
     st.sampled_from(
         [
-            "*emphasis here*",
-            "**strong**",
-            "_under_",
-            "`code *x*`",
-            '[a link](http://x.org/a_b "title")',
-            "[ref]",
-            "[a ref][ref]",
-            "![alt](x.png)",
-            "<http://auto.link>",
-            "<b>html</b>",
-            "~~gone~~",
-            "end  \nhard",
-            "back\\\nslash",
-            "\\*escaped\\*",
-            "&amp; &copy;",
-            "soft\nbreak",
+            "*emphasis here*", "**strong**", "_under_", "`code *x*`", '[a link](http://x.org/a_b "title")',
+            "[ref]", "[a ref][ref]", "![alt](x.png)", "<http://auto.link>", "<b>html</b>", "~~gone~~",
+            "end  \nhard", "back\\\nslash", "\\*escaped\\*", "&amp; &copy;", "soft\nbreak",
         ]
     ),
-)
+)  # fmt: skip
 PARAGRAPH = st.lists(INLINE, min_size=1, max_size=6).map(" ".join)
 BLOCK = st.one_of(
     PARAGRAPH,
@@ -83,17 +70,8 @@ def test_markdown_structure_and_layout_are_preserved():
 
 def test_translations_are_escaped_in_markdown():
     for markup in (
-        "# no heading",
-        "1. no item",
-        "- no item",
-        "a *b* c",
-        "`x`",
-        "<b>",
-        "[ref]",
-        "&copy;",
-        "> x",
-        "===",
-    ):
+        "# no heading", "1. no item", "- no item", "a *b* c", "`x`", "<b>", "[ref]", "&copy;", "> x", "===",
+    ):  # fmt: skip
         rendered = render("a.md", b"some words\n\n[ref]: /x\n", lambda _, text=markup: [(text,)]).decode()
         tokens = MarkdownIt("commonmark").parse(rendered)
         assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"], rendered

@@ -40,15 +40,9 @@ CONTENTS = [
     "Ends <b",
 ]
 WRAPPERS = [
-    "{}",
-    "<p>{}</p>",
-    "<html><body>\n{}\n</body></html>",
-    "<div>{}<p>Another paragraph</p></div>",
-    "<b>{}</b>",
-    "Before {} after",
-    "<td>\n  {}<br>x</td>",
-    "{0}<p>{0}",
-]
+    "{}", "<p>{}</p>", "<html><body>\n{}\n</body></html>", "<div>{}<p>Another paragraph</p></div>",
+    "<b>{}</b>", "Before {} after", "<td>\n  {}<br>x</td>", "{0}<p>{0}",
+]  # fmt: skip
 HTML = [wrapper.format(content) for wrapper, content in product(WRAPPERS, CONTENTS)]
 MARKDOWN = [
     "# A heading\n\nSome *words* and `code`,\nin two lines.\n\n- An item\n- Another\n",

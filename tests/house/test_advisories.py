@@ -17,15 +17,9 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 OLD_MINIMUMS = {
-    "fsspec": "2024.2",
-    "jinja2": "3.1",
-    "pyarrow": "15",
-    "python-multipart": "0.0.18",
-    "ray": "2.30",
-    "sentencepiece": "0.2.0",
-    "starlette": "0.40",
-    "torch": "2.5",
-}
+    "fsspec": "2024.2", "jinja2": "3.1", "pyarrow": "15", "python-multipart": "0.0.18", "ray": "2.30",
+    "sentencepiece": "0.2.0", "starlette": "0.40", "torch": "2.5",
+}  # fmt: skip
 """Former minimum versions that have vulnerabilities."""
 
 

@@ -10,15 +10,9 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/uwaga"
 PAGE = ROOT / "docs/architecture.md"
 CORE = (
-    "models/layers/attention.py",
-    "models/layers/multihead.py",
-    "models/blocks.py",
-    "models/transformer.py",
-    "search/search.py",
-    "search/beam_batch.py",
-    "training/step.py",
-    "training/train.py",
-)
+    "models/layers/attention.py", "models/layers/multihead.py", "models/blocks.py", "models/transformer.py",
+    "search/search.py", "search/beam_batch.py", "training/step.py", "training/train.py",
+)  # fmt: skip
 MAX_LINES = 2500
 MAX_TRANSFORMER_LINES = 260
 FEATURES = re.compile(r"phrase|bank|draft(?!er)|alignment|coverage", re.IGNORECASE)

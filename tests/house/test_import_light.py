@@ -6,17 +6,9 @@ import sys
 import pytest
 
 HEAVY_MODULES = (
-    "torch",
-    "sacrebleu",
-    "transformers",
-    "matplotlib",
-    "pyarrow",
-    "tensorboard",
-    "sentencepiece",
-    "ray",
-    "httpx",
-    "fsspec",
-)
+    "torch", "sacrebleu", "transformers", "matplotlib", "pyarrow", "tensorboard", "sentencepiece", "ray",
+    "httpx", "fsspec",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -34,17 +34,11 @@ FRAME = {
 SETTINGS = {
     *("aan", "after", "both", "dot", "embeddings", "family", "global_every", "halves", "interleaved"),
     *(
-        "key_value_heads",
-        "learned",
-        "logit_cap",
-        "positions",
-        "relative",
-        "rotary",
-        "scaled_dot",
+        "key_value_heads", "learned", "logit_cap", "positions", "relative", "rotary", "scaled_dot",
         "score_cap",
     ),
     *("self_attention", "sinusoidal", "tensor2tensor", "transformer", "window"),
-}
+}  # fmt: skip
 """Settings that the engine's Python code uses: tables of positions, options of decoder-only models."""
 ENGINE = {
     *("_positions", "_positions.weight", "_relative_bias", "positions.weight", "decoder_scale"),

@@ -127,14 +127,9 @@ def test_regular_expressions_match_in_linear_time():
 @pytest.mark.parametrize(
     "pattern",
     [
-        r"^\|\s*licen[cs]e[^|]*\|\s*([^|]+?)\s*\|",
-        r"\s+\Z",
-        r"(a|a)*b",
-        r"(\w+\s?)*:",
-        r"<meta[^>]*?charset",
-        r"translation_(\w+?)_to_(\w+)",
-        r"(?:[^\W_]+@)+\.",
+        r"^\|\s*licen[cs]e[^|]*\|\s*([^|]+?)\s*\|", r"\s+\Z", r"(a|a)*b", r"(\w+\s?)*:",
+        r"<meta[^>]*?charset", r"translation_(\w+?)_to_(\w+)", r"(?:[^\W_]+@)+\.",
     ],
-)
+)  # fmt: skip
 def test_slow_pattern_is_detected(pattern):
     assert slow_text_message(SourcePattern("here", re.compile(pattern, re.MULTILINE), frozenset(("search",))))

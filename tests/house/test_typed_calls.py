@@ -21,26 +21,13 @@ from uwaga.translator.request import NON_NULL_FIELDS, REQUEST_FIELDS, Request
 ROOT = Path(__file__).parents[2]
 CALLS = ROOT / "tests/support/typed_calls.py"
 SIGNATURES = (
-    "__init__.pyi",
-    "decoder.py",
-    "generation/__init__.pyi",
-    "generation/filler.py",
-    "generation/generator.py",
-    "loading.py",
-    "markup/formats.py",
-    "results/translation.py",
-    "search/__init__.py",
-    "search/options.py",
-    "settings/load_options.py",
-    "terms/apply.py",
-    "terms/glossary.py",
-    "tokenizers/chat_template.py",
-    "translator/__init__.pyi",
-    "translator/asynchronous.py",
-    "translator/call_options.py",
-    "translator/request.py",
+    "__init__.pyi", "decoder.py", "generation/__init__.pyi", "generation/filler.py",
+    "generation/generator.py", "loading.py", "markup/formats.py", "results/translation.py",
+    "search/__init__.py", "search/options.py", "settings/load_options.py", "terms/apply.py",
+    "terms/glossary.py", "tokenizers/chat_template.py", "translator/__init__.pyi",
+    "translator/asynchronous.py", "translator/call_options.py", "translator/request.py",
     "translator/translator.py",
-)
+)  # fmt: skip
 """The modules with the types of the calls. mypy reads only these, which saves nine tenths of the time."""
 TEXTS = str | Iterable[str]
 

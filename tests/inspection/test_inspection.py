@@ -58,13 +58,8 @@ def make_translation(source: str, target: str, weights: list[list[float]]) -> Tr
 
 
 ATTENTION_MODELS = [
-    "bahdanau",
-    "bahdanau-conditional",
-    "luong",
-    "luong-concat-bidirectional",
-    "gnmt",
-    "transformer",
-]
+    "bahdanau", "bahdanau-conditional", "luong", "luong-concat-bidirectional", "gnmt", "transformer",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -250,22 +250,12 @@ def test_saving_a_model_for_the_hub_requires_a_licence(tmp_path, hub):
 @pytest.mark.parametrize(
     "fields",
     [
-        {"license": ""},
-        {"license": "unknown"},
-        {"license": "a\nb"},
-        {"license": 1},
-        {"base_model": "no-owner"},
-        {"datasets": "one"},
-        {"datasets": ["a\x1b[31m"]},
-        {"tags": [None]},
-        {"metrics": []},
-        {"metrics": {"t": {}}},
-        {"metrics": {"t": {"bleu": float("nan")}}},
-        {"metrics": {"t": {"bleu": "39"}}},
-        {"metrics": {"t": {"bleu": True}}},
-        {"licence": "mit"},
+        {"license": ""}, {"license": "unknown"}, {"license": "a\nb"}, {"license": 1},
+        {"base_model": "no-owner"}, {"datasets": "one"}, {"datasets": ["a\x1b[31m"]}, {"tags": [None]},
+        {"metrics": []}, {"metrics": {"t": {}}}, {"metrics": {"t": {"bleu": float("nan")}}},
+        {"metrics": {"t": {"bleu": "39"}}}, {"metrics": {"t": {"bleu": True}}}, {"licence": "mit"},
     ],
-)
+)  # fmt: skip
 def test_invalid_card_fields_are_refused(tmp_path, trained, fields):
     with pytest.raises(SettingsError):
         trained.save_pretrained(tmp_path / "saved", **fields)
@@ -350,20 +340,10 @@ def test_push_uploads_saved_files(tmp_path, trained, hub):
 @pytest.mark.parametrize(
     "name",
     [
-        "",
-        "ende",
-        "a/b/c",
-        "../x",
-        "me/..",
-        "me/a..b",
-        "me/ende\n",
-        "-x/y",
-        "me/é",
-        "me/a--b",
-        "https://x/y",
-        3,
+        "", "ende", "a/b/c", "../x", "me/..", "me/a..b", "me/ende\n", "-x/y", "me/é", "me/a--b",
+        "https://x/y", 3,
     ],
-)
+)  # fmt: skip
 def test_invalid_repository_names_are_refused(trained, hub, name):
     with pytest.raises(ModelError, match="not a valid name of a Hugging Face repository"):
         trained.push_to_hub(name)

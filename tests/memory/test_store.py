@@ -274,16 +274,10 @@ def test_memory_analysis_counts_each_text_once(memory: Memory) -> None:
 @pytest.mark.parametrize(
     ("value", "name"),
     [
-        (101, "context match"),
-        (100, "100 %"),
-        (99.5, "95–99 %"),
-        (95, "95–99 %"),
-        (94.9, "85–94 %"),
-        (75, "75–84 %"),
-        (50, "50–74 %"),
-        (49, "no match"),
+        (101, "context match"), (100, "100 %"), (99.5, "95–99 %"), (95, "95–99 %"), (94.9, "85–94 %"),
+        (75, "75–84 %"), (50, "50–74 %"), (49, "no match"),
     ],
-)
+)  # fmt: skip
 def test_scores_are_grouped_into_standard_match_classes(value: float, name: str) -> None:
     assert similarity_class(value) == name
 

@@ -28,34 +28,15 @@ Array = NDArray[np.float64]
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
 VOCABULARY = 29
 LLAMA: dict[str, Any] = {
-    "layers": 3,
-    "width": 24,
-    "heads": 4,
-    "key_value_heads": 2,
-    "head_width": 8,
-    "feed_forward": 20,
-    "max_length": 40,
-    "norm": "pre",
-    "norm_kind": "rms",
-    "gated": True,
-    "activation": "silu",
-    "attention_bias": False,
-    "feed_forward_bias": False,
-    "embedding_scale": False,
-    "positions": "rotary",
-    "rotary": {"base": 100.0},
-    "dropout": 0.0,
-}
+    "layers": 3, "width": 24, "heads": 4, "key_value_heads": 2, "head_width": 8, "feed_forward": 20,
+    "max_length": 40, "norm": "pre", "norm_kind": "rms", "gated": True, "activation": "silu",
+    "attention_bias": False, "feed_forward_bias": False, "embedding_scale": False, "positions": "rotary",
+    "rotary": {"base": 100.0}, "dropout": 0.0,
+}  # fmt: skip
 GEMMA2 = {
-    "norm": "both",
-    "activation": "gelu_tanh",
-    "embedding_scale": True,
-    "window": 4,
-    "global_every": 2,
-    "score_scale": 0.4,
-    "score_cap": 2.0,
-    "logit_cap": 3.0,
-}
+    "norm": "both", "activation": "gelu_tanh", "embedding_scale": True, "window": 4, "global_every": 2,
+    "score_scale": 0.4, "score_cap": 2.0, "logit_cap": 3.0,
+}  # fmt: skip
 VARIANTS: dict[str, dict[str, Any]] = {
     "gpt2": {
         **{"positions": "learned", "rotary": None, "key_value_heads": None, "norm_kind": "layer"},

@@ -13,13 +13,8 @@ pytestmark = pytest.mark.numerical
 
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
 SMALL = {
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "width": 16,
-    "heads": 2,
-    "feed_forward": 24,
-    "max_length": 32,
-}
+    "encoder_layers": 2, "decoder_layers": 2, "width": 16, "heads": 2, "feed_forward": 24, "max_length": 32,
+}  # fmt: skip
 VARIANTS = [
     {},
     {"norm": "pre"},

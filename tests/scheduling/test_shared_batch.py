@@ -30,25 +30,13 @@ TEXTS = [
     "People sit at a table in a park and eat, while a man plays the guitar for them.",
 ]
 OPTIONS: list[dict[str, Any]] = [
-    {},
-    {"beam": 1},
-    {"beam": 4, "nbest": 4},
-    {"beam": 2, "min_length": 12, "max_length": 20},
-    {"prefix": "Ein"},
-    {"prefix": "Ein", "beam": 1},
-    {"glossary": {"dog": "Köter", "men": "Kerle"}},
-    {"glossary": {"dog": "Köter"}, "glossary_mode": "soft", "beam": 3},
-    {"format": "html"},
-    {"alignment": True},
-    {"attention": "all", "beam": 1},
-    {"attention": True},
-    {"no_repeat_ngram": 2},
-    {"sample": True, "seed": 5, "nbest": 2},
-    {"mbr": 3, "seed": 2},
-    {"entropy": True},
-    {"split": "sentences", "length_penalty": 0.6},
-    {"early_stopping": False, "length_formula": "gnmt"},
-]
+    {}, {"beam": 1}, {"beam": 4, "nbest": 4}, {"beam": 2, "min_length": 12, "max_length": 20},
+    {"prefix": "Ein"}, {"prefix": "Ein", "beam": 1}, {"glossary": {"dog": "Köter", "men": "Kerle"}},
+    {"glossary": {"dog": "Köter"}, "glossary_mode": "soft", "beam": 3}, {"format": "html"},
+    {"alignment": True}, {"attention": "all", "beam": 1}, {"attention": True}, {"no_repeat_ngram": 2},
+    {"sample": True, "seed": 5, "nbest": 2}, {"mbr": 3, "seed": 2}, {"entropy": True},
+    {"split": "sentences", "length_penalty": 0.6}, {"early_stopping": False, "length_formula": "gnmt"},
+]  # fmt: skip
 ALLOW_SLOW_EXAMPLES = settings(suppress_health_check=[HealthCheck.too_slow])
 
 

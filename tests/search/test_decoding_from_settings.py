@@ -34,15 +34,9 @@ def test_decoding_settings_are_copied_to_options() -> None:
 integers = st.integers(-1, 2**32) | st.integers(0, 9)
 numbers = st.floats() | st.floats(-12, 12)
 VALUES = {
-    "beam": integers,
-    "length_penalty": numbers,
-    "min_length": integers,
-    "max_length": integers,
-    "max_ratio": numbers,
-    "max_extra": integers,
-    "no_repeat_ngram": integers,
-    "split_above": integers,
-}
+    "beam": integers, "length_penalty": numbers, "min_length": integers, "max_length": integers,
+    "max_ratio": numbers, "max_extra": integers, "no_repeat_ngram": integers, "split_above": integers,
+}  # fmt: skip
 
 
 @unhurried(deadline=None)

@@ -208,18 +208,11 @@ def test_length_batches_contain_each_sentence_once_within_the_token_budget(lengt
 def test_generation_config_of_an_opus_model_is_read():
     options = from_generation_config(
         {
-            "bad_words_ids": [[58100]],
-            "bos_token_id": 0,
-            "decoder_start_token_id": 58100,
-            "eos_token_id": 0,
-            "forced_eos_token_id": 0,
-            "max_length": 512,
-            "num_beams": 6,
-            "pad_token_id": 58100,
-            "renormalize_logits": True,
-            "transformers_version": "4.32.0",
+            "bad_words_ids": [[58100]], "bos_token_id": 0, "decoder_start_token_id": 58100, "eos_token_id": 0,
+            "forced_eos_token_id": 0, "max_length": 512, "num_beams": 6, "pad_token_id": 58100,
+            "renormalize_logits": True, "transformers_version": "4.32.0",
         }
-    )
+    )  # fmt: skip
     assert options == dataclasses.replace(
         SearchOptions(),
         beam=6,

@@ -16,12 +16,8 @@ sacrebleu = pytest.importorskip("sacrebleu")
 
 TEXTS = st.text(alphabet="ab c.,äß\u00a0'", max_size=14)
 SENTENCES = [
-    "Der Hund sieht die Katze.",
-    "Die Katze sieht den Hund.",
-    "Ein Hund sah eine Katze!",
-    "",
-    "Nein.",
-]
+    "Der Hund sieht die Katze.", "Die Katze sieht den Hund.", "Ein Hund sah eine Katze!", "", "Nein.",
+]  # fmt: skip
 
 
 def sacrebleu_score(candidate: str, reference: str, metric: str) -> float:

@@ -183,19 +183,12 @@ def test_search_rule_key_depends_on_every_rule_except_streams(name):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"beams": 0},
-        {"nbest": 3},
-        {"pool_size": 0},
-        {"pool_size": 3},
-        {"nbest": 2, "pool_size": 1},
-        {"start": 23},
-        {"banned": np.array([5, 4])},
-        {"banned": np.array([SYMBOLS.end])},
-        {"banned": np.array([-1])},
-        {"divisors": np.array([1.0, 0.0, 1.0])},
+        {"beams": 0}, {"nbest": 3}, {"pool_size": 0}, {"pool_size": 3}, {"nbest": 2, "pool_size": 1},
+        {"start": 23}, {"banned": np.array([5, 4])}, {"banned": np.array([SYMBOLS.end])},
+        {"banned": np.array([-1])}, {"divisors": np.array([1.0, 0.0, 1.0])},
         {"divisors": np.array([1.0, np.nan, 1.0])},
     ],
-)
+)  # fmt: skip
 def test_native_core_rejects_invalid_search_rules(changes):
     with pytest.raises(DataError):
         native_model(random_model(SHAPE)).beam_search(replace(RULES, **changes))
@@ -231,17 +224,11 @@ def test_native_core_rejects_sentences_that_do_not_match_the_encoded_sources():
 @pytest.mark.parametrize(
     "changes",
     [
-        {0: np.array([0])},
-        {1: np.array([1, 1])},
-        {3: np.array([23, 5])},
-        {4: np.array([0, 3, 2])},
-        {4: np.array([1, 2, 2])},
-        {5: np.array([1, 3])},
-        {6: np.array([1])},
-        {8: np.array([-1, 0, 0])},
+        {0: np.array([0])}, {1: np.array([1, 1])}, {3: np.array([23, 5])}, {4: np.array([0, 3, 2])},
+        {4: np.array([1, 2, 2])}, {5: np.array([1, 3])}, {6: np.array([1])}, {8: np.array([-1, 0, 0])},
         {9: float("nan")},
     ],
-)
+)  # fmt: skip
 def test_native_core_rejects_invalid_phrases(changes):
     engine = native_model(random_model(SHAPE))
     tables = list(Phrases([Phrase(((5, 6),))]).tables)

@@ -21,13 +21,8 @@ from uwaga.models.layers.choose import choose
 
 END, PAD, VOCABULARY = 0, 39, 40
 SOURCES = [
-    [5, 9, 13, 0],
-    [7, 0],
-    [30, 31, 32, 33, 34, 35, 36, 0],
-    [8, 4, 21, 2, 0],
-    [6, 6, 0],
-    [11, 12, 3, 0],
-]
+    [5, 9, 13, 0], [7, 0], [30, 31, 32, 33, 34, 35, 36, 0], [8, 4, 21, 2, 0], [6, 6, 0], [11, 12, 3, 0],
+]  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

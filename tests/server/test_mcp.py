@@ -248,32 +248,11 @@ def test_confirmed_translations_are_stored_in_the_translation_memory(client: Mcp
 
 
 REFUSED_PATHS = [
-    "../secret.txt",
-    "deep/../../secret.txt",
-    "deep/../page.md",
-    "link.txt",
-    "up/secret.txt",
-    "loop.txt",
-    "pipe.txt",
-    "/etc/passwd",
-    "/proc/self/environ",
-    "~/secret.txt",
-    "file:///etc/passwd",
-    "page.md\0.txt",
-    "page.md\n",
-    "",
-    " ",
-    ".",
-    "deep",
-    "x" * 300,
-    "x/" * 5000,
-    "..\\secret.txt",
-    "C:\\Windows\\win.ini",
-    "C:/Windows/win.ini",
-    "C:page.md",
-    "\\\\host\\share\\file.txt",
-    "\\\\?\\C:\\file.txt",
-]
+    "../secret.txt", "deep/../../secret.txt", "deep/../page.md", "link.txt", "up/secret.txt", "loop.txt",
+    "pipe.txt", "/etc/passwd", "/proc/self/environ", "~/secret.txt", "file:///etc/passwd", "page.md\0.txt",
+    "page.md\n", "", " ", ".", "deep", "x" * 300, "x/" * 5000, "..\\secret.txt", "C:\\Windows\\win.ini",
+    "C:/Windows/win.ini", "C:page.md", "\\\\host\\share\\file.txt", "\\\\?\\C:\\file.txt",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", REFUSED_PATHS)

@@ -13,24 +13,9 @@ from uwaga_server.api_errors import ApiError
 from uwaga_server.mcp.folders import Folders
 
 PARTS = [
-    "..",
-    ".",
-    "",
-    "a",
-    "b.md",
-    "up",
-    "out.md",
-    "ring",
-    "~",
-    "C:",
-    "con",
-    "\\",
-    "..\\",
-    "\0",
-    "\n",
-    "é",
+    "..", ".", "", "a", "b.md", "up", "out.md", "ring", "~", "C:", "con", "\\", "..\\", "\0", "\n", "é",
     "x" * 300,
-]
+]  # fmt: skip
 NAMES = st.lists(st.sampled_from(PARTS) | st.text(max_size=6), max_size=6).map("/".join) | st.text(
     max_size=30
 )

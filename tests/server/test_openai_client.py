@@ -367,16 +367,8 @@ def test_keys_and_rate_limits_are_enforced(tmp_path: Path):
 
 def test_huge_repetitive_prompts_are_refused(server: RunningServer):
     for part in (
-        "to ",
-        "from en to ",
-        "„",
-        "translate\n",
-        "translate to de\n",
-        "\n ",
-        "please ",
-        "{",
-        '{"a":',
-    ):
+        "to ", "from en to ", "„", "translate\n", "translate to de\n", "\n ", "please ", "{", '{"a":',
+    ):  # fmt: skip
         body = {"model": "uwaga", "messages": user(part * (1_000_000 // len(part)))}
         response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
         assert response.status_code in (400, 413), response.text

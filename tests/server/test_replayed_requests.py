@@ -16,22 +16,14 @@ from running_server import RunningServer, running_server
 from shapes import fits
 
 PYTHON = {
-    "target_lang": "DE",
-    "text": ["proton beam"],
-    "show_billed_characters": True,
-    "split_sentences": "1",
-    "preserve_formatting": False,
-    "outline_detection": True,
-}
+    "target_lang": "DE", "text": ["proton beam"], "show_billed_characters": True, "split_sentences": "1",
+    "preserve_formatting": False, "outline_detection": True,
+}  # fmt: skip
 NODE = {"target_lang": "de", "show_billed_characters": "1", "text": "proton beam"}
 WEBLATE = {
-    "text": ['Open <x id="5"></x> now.', "A man sleeps."],
-    "source_lang": "EN",
-    "target_lang": "DE",
-    "formality": "default",
-    "tag_handling": "xml",
-    "ignore_tags": ["x"],
-}
+    "text": ['Open <x id="5"></x> now.', "A man sleeps."], "source_lang": "EN", "target_lang": "DE",
+    "formality": "default", "tag_handling": "xml", "ignore_tags": ["x"],
+}  # fmt: skip
 GLOSSARY = {"name": "N", "source_lang": "en", "target_lang": "de", "entries_format": "tsv", "entries": "a\tb"}
 PAGE = {"q": "Hello", "source": "auto", "target": "de", "format": "text", "alternatives": 3, "api_key": ""}
 LIBRE = {"q": "Hello", "source": "en", "target": "de", "format": "text"}

@@ -193,15 +193,8 @@ def test_response_contains_the_requested_parts(server: RunningServer, translator
     expected = translator.translate(TEXTS[0], nbest=3, beam=5, alignment=True, attention=True)
     expected_dict = expected.to_dict(confidence=True)
     for name in (
-        "text",
-        "tokens",
-        "source_tokens",
-        "token_scores",
-        "words",
-        "confidence",
-        "alignment",
-        "attention",
-    ):
+        "text", "tokens", "source_tokens", "token_scores", "words", "confidence", "alignment", "attention",
+    ):  # fmt: skip
         assert translation[name] == expected_dict[name], name
     assert [alternative["text"] for alternative in translation["alternatives"]] == [
         alternative.text for alternative in expected.alternatives

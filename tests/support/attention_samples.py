@@ -7,13 +7,9 @@ import numpy as np
 from uwaga.results.attention import Attentions
 
 HOSTILE_TOKENS = (
-    "</script><script>window.hacked = 1</script>",
-    '"><img src=x onerror="window.hacked = 1">',
-    "<!--<script>",
-    "\u2028${window.hacked = 1}`",
-    "\ud800 lone",
-    "&lt;b&gt;",
-)
+    "</script><script>window.hacked = 1</script>", '"><img src=x onerror="window.hacked = 1">',
+    "<!--<script>", "\u2028${window.hacked = 1}`", "\ud800 lone", "&lt;b&gt;",
+)  # fmt: skip
 
 
 def random_weights(rng, shape, causal=False, sharp=2.5):

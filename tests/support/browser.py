@@ -22,12 +22,8 @@ COUNT_PIXELS = """(canvas) => {
 }"""
 """Script that returns the number of pixels drawn on a canvas; it reads a copy, which is faster."""
 PROGRAM_NAMES = (
-    "chromium-headless-shell",
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-)
+    "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
+)  # fmt: skip
 """Names of the browser; the first has no user interface and needs a third of the processor time."""
 AXE = Path(__file__).parents[2] / "page/node_modules/axe-core/axe.min.js"
 

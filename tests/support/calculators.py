@@ -76,15 +76,8 @@ BY_HAND: dict[str, list[float]] = {
 """Numbers by chapter that its tables calculate by hand and no sample prints."""
 MEASURED = {
     "13": (
-        "11.9",
-        "20.4",
-        "24.1",
-        "24.2",
-        "35.7",
-        "48.2",
-        "49.6",
-        "50.4",
+        "11.9", "20.4", "24.1", "24.2", "35.7", "48.2", "49.6", "50.4",
     ),  # the chapter's commands, on Multi30k
     "18": ("1.05", "1.67", "1.98", "2.05", "99.7"),  # runs of the chapter's sample
-}
+}  # fmt: skip
 """Measured numbers in tables of chapters, which no test repeats."""

@@ -14,27 +14,15 @@ transformers = pytest.importorskip("transformers")
 
 VOCABULARY_SIZE, BOS, EOS = 41, 1, 2
 SIZES = {
-    "vocab_size": VOCABULARY_SIZE,
-    "hidden_size": 36,
-    "intermediate_size": 50,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "max_position_embeddings": 60,
-    "bos_token_id": BOS,
-    "eos_token_id": EOS,
-    "pad_token_id": EOS,
-}
+    "vocab_size": VOCABULARY_SIZE, "hidden_size": 36, "intermediate_size": 50, "num_hidden_layers": 3,
+    "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 60,
+    "bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": EOS,
+}  # fmt: skip
 PROMPTS = [[1, 5], [1, 3, 3, 4, 35, 12, 14, 18, 6, 8, 28]]
 LLAMA3 = {
-    "rope_type": "llama3",
-    "rope_theta": 5000.0,
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 24,
-}
+    "rope_type": "llama3", "rope_theta": 5000.0, "factor": 8.0, "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0, "original_max_position_embeddings": 24,
+}  # fmt: skip
 YARN = {"rope_type": "yarn", "rope_theta": 900.0, "factor": 4.0, "original_max_position_embeddings": 15}
 HUNYUAN = {"rope_type": "dynamic", "rope_theta": 10000.0, "alpha": 50.0, "factor": 1.0}
 

@@ -35,15 +35,8 @@ SPECIAL_TOKENS = {
 BOS_IDS = {"llama3": 0, "llama2": 1, "mistral": 1, "eurollm": 1, "gemma": 2}
 """Index of the beginning-of-text token in the special tokens of each kind."""
 EOS_IDS = {
-    "llama3": 1,
-    "qwen": 2,
-    "smollm2": 2,
-    "hunyuan": 1,
-    "llama2": 2,
-    "mistral": 2,
-    "eurollm": 2,
-    "gemma": 1,
-}
+    "llama3": 1, "qwen": 2, "smollm2": 2, "hunyuan": 1, "llama2": 2, "mistral": 2, "eurollm": 2, "gemma": 1,
+}  # fmt: skip
 CONFIG_SETTINGS = {
     "qwen": {"add_bos_token": False, "add_prefix_space": False},
     "eurollm": {"add_bos_token": True, "add_eos_token": False},
@@ -141,20 +134,12 @@ SENTENCEPIECE_SETTINGS = {
         "remove_extra_whitespaces": False,
     },
     "gemma": {
-        "byte_fallback": True,
-        "normalization_rule_name": "identity",
-        "remove_extra_whitespaces": False,
-        "add_dummy_prefix": False,
-        "pad_id": 0,
-        "eos_id": 1,
-        "bos_id": 2,
-        "unk_id": 3,
-        "pad_piece": "<pad>",
-        "eos_piece": "<eos>",
-        "bos_piece": "<bos>",
+        "byte_fallback": True, "normalization_rule_name": "identity", "remove_extra_whitespaces": False,
+        "add_dummy_prefix": False, "pad_id": 0, "eos_id": 1, "bos_id": 2, "unk_id": 3, "pad_piece": "<pad>",
+        "eos_piece": "<eos>", "bos_piece": "<bos>",
         "user_defined_symbols": ["<start_of_turn>", "<end_of_turn>", "\n", "\n\n"],
     },
-}
+}  # fmt: skip
 """Settings of the SentencePiece trainer."""
 
 

@@ -38,16 +38,8 @@ SENTENCES = (
     "Привет, как дела?",
 )
 UNTRANSLATABLE_STRINGS = (
-    "{name}",
-    "%s",
-    "$HOME",
-    "info@example.org",
-    "README.md",
-    "20 kg",
-    "<b>",
-    "%(count)d",
-    "v1.2.3",
-)
+    "{name}", "%s", "$HOME", "info@example.org", "README.md", "20 kg", "<b>", "%(count)d", "v1.2.3",
+)  # fmt: skip
 PLURAL_MESSAGES = (
     "{count, plural, one {# new message} other {# new messages from {name}}}",
     "{gender, select, male {He} female {She} other {They}} will come.",

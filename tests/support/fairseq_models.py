@@ -15,19 +15,10 @@ CHANNEL = 2
 LANGUAGES = range(SIZE - 4, SIZE)
 
 SHAPE = {
-    "vocab_size": SIZE,
-    "encoder_layers": 2,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 3,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 22,
-    "decoder_ffn_dim": 26,
-    "max_position_embeddings": 24,
-    "d_model": 18,
-    "encoder_layerdrop": 0.05,
-    "decoder_layerdrop": 0.05,
-    "init_std": 0.35,
-}
+    "vocab_size": SIZE, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 3,
+    "decoder_attention_heads": 2, "encoder_ffn_dim": 22, "decoder_ffn_dim": 26, "max_position_embeddings": 24,
+    "d_model": 18, "encoder_layerdrop": 0.05, "decoder_layerdrop": 0.05, "init_std": 0.35,
+}  # fmt: skip
 FAIRSEQ = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 MBART = {"scale_embedding": True, "normalize_before": True, "normalize_embedding": True}
 OLDER_SETTINGS = {"add_bias_logits": False, "static_position_embeddings": False, "output_past": True}
@@ -71,14 +62,8 @@ PUBLISHED = {
             "task_specific_params": {"summarization": {"num_beams": 4}},
         },
         {
-            "num_beams": 4,
-            "length_penalty": 2.0,
-            "early_stopping": True,
-            "no_repeat_ngram_size": 3,
-            "min_length": 6,
-            "max_length": 16,
-            "forced_bos_token_id": 0,
-            "forced_eos_token_id": 2,
+            "num_beams": 4, "length_penalty": 2.0, "early_stopping": True, "no_repeat_ngram_size": 3,
+            "min_length": 6, "max_length": 16, "forced_bos_token_id": 0, "forced_eos_token_id": 2,
         },
     ),
     "mbart-large-en-ro": PublishedCheckpoint(
@@ -109,18 +94,10 @@ PUBLISHED = {
         transformers.PegasusForConditionalGeneration,
         transformers.PegasusConfig,
         {
-            "bos_token_id": 0,
-            "pad_token_id": 0,
-            "eos_token_id": 1,
-            "decoder_start_token_id": 0,
-            "activation_function": "relu",
-            "scale_embedding": True,
-            "normalize_before": True,
-            "normalize_embedding": False,
-            "add_final_layer_norm": True,
-            "add_bias_logits": False,
-            "static_position_embeddings": True,
-            "extra_pos_embeddings": 1,
+            "bos_token_id": 0, "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0,
+            "activation_function": "relu", "scale_embedding": True, "normalize_before": True,
+            "normalize_embedding": False, "add_final_layer_norm": True, "add_bias_logits": False,
+            "static_position_embeddings": True, "extra_pos_embeddings": 1,
             "force_bos_token_to_be_generated": False,
         },
         {"num_beams": 8, "length_penalty": 0.6, "max_length": 18, "forced_eos_token_id": 1},
@@ -151,7 +128,7 @@ PUBLISHED = {
         gain=80.0,
         hold=8.0,
     ),
-}
+}  # fmt: skip
 
 
 def make(folder, name, **changes):

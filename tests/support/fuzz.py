@@ -42,71 +42,19 @@ CASES = Path(__file__).parent / "fuzz_cases.json"
 CPU_SECONDS, MEMORY_SLACK, CASES_PER_PROCESS = 10, 96 << 10, 40
 """CPU seconds per case; KiB of memory beyond twice that of the intact file; cases per process."""
 ODD_VALUES = [
-    0,
-    -1,
-    1,
-    2,
-    10**6,
-    10**9,
-    2**31,
-    2**63,
-    10**40,
-    1.5,
-    -0.0,
-    1e308,
-    None,
-    True,
-    "",
-    "x",
-    "\ud800",
-    [],
-    {},
-]
+    0, -1, 1, 2, 10**6, 10**9, 2**31, 2**63, 10**40, 1.5, -0.0, 1e308, None, True, "", "x", "\ud800", [], {},
+]  # fmt: skip
 WORDS = [
-    "twenty",
-    "one",
-    "three",
-    "\0",
-    "€",
-    "👩‍👩‍👧",
-    "\ud800",
-    "\u2028",
-    "\n",
-    "\r\n",
-    "\t",
-    "<s>",
-    "</s>",
+    "twenty", "one", "three", "\0", "€", "👩‍👩‍👧", "\ud800", "\u2028", "\n", "\r\n", "\t", "<s>", "</s>",
     "<unk>",
-]
+]  # fmt: skip
 WORDS += [
-    "\u2581",
-    "a" * 300,
-    "1" * 50,
-    "العربية",
-    "日本語。",
-    ">>deu<<",
-    "&amp;",
-    "\ufeff",
-    "\u202e",
-    ". ",
-    "! ",
-]
+    "\u2581", "a" * 300, "1" * 50, "العربية", "日本語。", ">>deu<<", "&amp;", "\ufeff", "\u202e", ". ", "! ",
+]  # fmt: skip
 OPTION_VALUES = [
-    *ODD_VALUES,
-    3,
-    5,
-    9,
-    0.1,
-    0.5,
-    0.9,
-    float("nan"),
-    float("inf"),
-    "never",
-    "auto",
-    "estimate",
-    False,
+    *ODD_VALUES, 3, 5, 9, 0.1, 0.5, 0.9, float("nan"), float("inf"), "never", "auto", "estimate", False,
     (1, 2),
-]
+]  # fmt: skip
 OPTIONS = ["beam", "nbest", "length_penalty", "length_formula", "early_stopping", "min_length", "max_length"]
 OPTIONS += ["max_ratio", "max_extra", "force_end", "no_repeat_ngram", "start", "first", "banned", "unknown"]
 OPTIONS += ["renormalise", "sample", "temperature", "top_k", "top_p", "seed", "attention", "batch_tokens"]

@@ -6,14 +6,9 @@ import torch
 transformers = pytest.importorskip("transformers")
 EOS = 36
 SIZES = {
-    "vocab_size": 37,
-    "n_positions": 40,
-    "n_embd": 18,
-    "n_layer": 3,
-    "n_head": 3,
-    "bos_token_id": EOS,
+    "vocab_size": 37, "n_positions": 40, "n_embd": 18, "n_layer": 3, "n_head": 3, "bos_token_id": EOS,
     "eos_token_id": EOS,
-}
+}  # fmt: skip
 VARIANTS = {
     "gpt2": {},
     "variant": {

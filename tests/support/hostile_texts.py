@@ -122,21 +122,10 @@ PLIST = [
 ANDROID = [
     repeat(text, '<resources xmlns:xliff="x"><string name="a">a ', "</string></resources>")
     for text in (
-        "word ",
-        "\\n",
-        "\\",
-        " ",
-        "'",
-        "&amp;",
-        "<b>x</b> a ",
-        "<xliff:g>x</xliff:g> a ",
-        ">",
-        "&lt;b>x&lt;/b> ",
-        "%s ",
-        '"',
-        "<![CDATA[<b>a</b>]]>",
+        "word ", "\\n", "\\", " ", "'", "&amp;", "<b>x</b> a ", "<xliff:g>x</xliff:g> a ", ">",
+        "&lt;b>x&lt;/b> ", "%s ", '"', "<![CDATA[<b>a</b>]]>",
     )
-]
+]  # fmt: skip
 XLIFF = [
     repeat(text, '<xliff version="1.2"><file><body>', "</body></file></xliff>")
     for text in (

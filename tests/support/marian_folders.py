@@ -31,26 +31,13 @@ def make(folder, shared=True, seed=0, safe=True, end=6.0, **changes):
         sizes.append(len(ids))
     pad = sizes[0] - 1
     config = {
-        "vocab_size": sizes[0],
-        "decoder_vocab_size": sizes[-1],
-        "share_encoder_decoder_embeddings": shared,
-        "d_model": 18,
-        "encoder_layers": 2,
-        "decoder_layers": 1,
-        "encoder_attention_heads": 3,
-        "decoder_attention_heads": 2,
-        "encoder_ffn_dim": 22,
-        "decoder_ffn_dim": 26,
-        "max_position_embeddings": 40,
-        "activation_function": "swish",
-        "pad_token_id": pad,
-        "eos_token_id": 0,
-        "bos_token_id": 0,
-        "decoder_start_token_id": pad,
-        "forced_eos_token_id": 0,
-        "scale_embedding": True,
+        "vocab_size": sizes[0], "decoder_vocab_size": sizes[-1], "share_encoder_decoder_embeddings": shared,
+        "d_model": 18, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 3,
+        "decoder_attention_heads": 2, "encoder_ffn_dim": 22, "decoder_ffn_dim": 26,
+        "max_position_embeddings": 40, "activation_function": "swish", "pad_token_id": pad, "eos_token_id": 0,
+        "bos_token_id": 0, "decoder_start_token_id": pad, "forced_eos_token_id": 0, "scale_embedding": True,
         "init_std": 0.35,
-    }
+    }  # fmt: skip
     torch.manual_seed(seed)
     model = transformers.MarianMTModel(transformers.MarianConfig(**config | changes)).eval()
     with torch.no_grad():

@@ -7,26 +7,13 @@ from sentencepiece import SentencePieceTrainer
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 SUBJECTS = [
-    "the dog",
-    "a cat",
-    "my brother",
-    "The old man",
-    "nobody",
-    "Frau Müller",
-    "der Hund",
-    "die Katze",
+    "the dog", "a cat", "my brother", "The old man", "nobody", "Frau Müller", "der Hund", "die Katze",
     "ein Mann",
-]
+]  # fmt: skip
 VERBS = ["sees", "hears", "does not like", "was buying", "isn't", "sieht", "hört", "kauft"]
 OBJECTS = [
-    "the station",
-    "3,000 cars",
-    "a house on the hill",
-    "Coffee",
-    "München",
-    "the naïve café",
-    "den Bahnhof",
-]
+    "the station", "3,000 cars", "a house on the hill", "Coffee", "München", "the naïve café", "den Bahnhof",
+]  # fmt: skip
 ENDINGS = [".", "!", "?", ",", "again;", "(maybe)...", ":", "-", "now"]
 LINES = [
     f"{subject} {verb} {noun}{ENDINGS[(column * 7 + row) % len(ENDINGS)]}"
@@ -35,30 +22,14 @@ LINES = [
 ] + ["日本語 の テキスト", "你好 世界", "emoji 🚗 and 🙂", "ABCDEFGHIJKLMNOPQRSTUVWXYZ 0123456789"]
 
 PLAIN_TEXTS = [
-    "the dog sees the cat",
-    "Hi",
-    "The Old Man isn't at the station, is he?",
-    "Where is München? It was 3,000 km .",
-    "🚗 car 🙂🏳️‍🌈",
-    "你好 world 日本語のテキスト",
-    "...",
-    "</",
-    "<<x>> [y] {z}",
-    "it " * 600 + "end",
-    "Donaudampfschifffahrtsgesellschaft" * 40,
-    "e\u0301 and é",
+    "the dog sees the cat", "Hi", "The Old Man isn't at the station, is he?",
+    "Where is München? It was 3,000 km .", "🚗 car 🙂🏳️‍🌈", "你好 world 日本語のテキスト", "...", "</",
+    "<<x>> [y] {z}", "it " * 600 + "end", "Donaudampfschifffahrtsgesellschaft" * 40, "e\u0301 and é",
     "Привет, мир. שלום",
-]
+]  # fmt: skip
 ODD_TEXTS = [
-    "",
-    " ",
-    "  two  spaces",
-    "a\tb\nc\r\nd",
-    "\x00\x07 x",
-    "a\u3000b\xa0c\u200bd",
-    "ﬁ ① ½ Ⅳ",
-    "\u200d\ufeff",
-]
+    "", " ", "  two  spaces", "a\tb\nc\r\nd", "\x00\x07 x", "a\u3000b\xa0c\u200bd", "ﬁ ① ½ Ⅳ", "\u200d\ufeff",
+]  # fmt: skip
 
 
 def sentencepiece(kind="unigram", size=300, **settings):

@@ -33,17 +33,10 @@ SPECIAL_TOKENS = {
     "m2m100": ("</s>", "<unk>", "__en__"),
 }
 TOKENISER_CLASSES = {
-    "bart": "BartTokenizer",
-    "gpt2": "GPT2Tokenizer",
-    "bert": "BertTokenizer",
-    "bert-cased": "BertTokenizer",
-    "t5": "T5Tokenizer",
-    "pegasus": "PegasusTokenizer",
-    "mbart": "MBartTokenizer",
-    "mbart50": "MBart50Tokenizer",
-    "nllb": "NllbTokenizer",
-    "m2m100": "M2M100Tokenizer",
-}
+    "bart": "BartTokenizer", "gpt2": "GPT2Tokenizer", "bert": "BertTokenizer", "bert-cased": "BertTokenizer",
+    "t5": "T5Tokenizer", "pegasus": "PegasusTokenizer", "mbart": "MBartTokenizer",
+    "mbart50": "MBart50Tokenizer", "nllb": "NllbTokenizer", "m2m100": "M2M100Tokenizer",
+}  # fmt: skip
 READERS = {
     "bert-cased": pretrained.read_bert_tokeniser,
     "mbart50": multilingual.read_mbart_tokeniser,

@@ -242,11 +242,7 @@ STATEMENTS: dict[str, Expected] = {
     rf"bundled model has {N} layers of self-attention with {N} heads": lambda m: [m.encoder, m.heads],
     rf"has {N} encoder layers, {N} decoder layers and {N} layers of cross-attention, with {N} heads each\. "
     rf"That makes {N} ": lambda m: [
-        m.encoder,
-        m.decoder,
-        m.decoder,
-        m.heads,
-        m.heads * (m.encoder + 2 * m.decoder),
+        m.encoder, m.decoder, m.decoder, m.heads, m.heads * (m.encoder + 2 * m.decoder),
     ],
     rf"has {N} encoder layers and {N} decoder layers, with {N} heads": lambda m: [
         m.encoder,
@@ -329,7 +325,7 @@ STATEMENTS: dict[str, Expected] = {
     ),
     rf"For {N} of {N} target words, the largest attention was on the word whose deletion": deletion_agreement,
     rf"The full stop and the end symbol get {N}% and {N}% of the row": full_stop_shares,
-}
+}  # fmt: skip
 """Patterns of statements, with numbers in groups, and functions that compute these numbers."""
 
 

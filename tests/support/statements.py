@@ -20,12 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "docs/learn").glob("[0-9]*.md"))
 FENCE = re.compile(r"^( *)```[^\n]*\n.*?^\1```$", re.MULTILINE | re.DOTALL)
 DECODERS = {
-    "Llama": "llama",
-    "Mistral": "mistral",
-    "Qwen": "qwen2",
-    "Gemma": "gemma2",
-    "Hunyuan": "hunyuan_v1_dense",
-}
+    "Llama": "llama", "Mistral": "mistral", "Qwen": "qwen2", "Gemma": "gemma2", "Hunyuan": "hunyuan_v1_dense",
+}  # fmt: skip
 """Model families of decoders by the names that pages use for them."""
 
 

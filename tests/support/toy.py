@@ -42,19 +42,12 @@ def toy_values(folder: Path, **training: Any) -> dict[str, Any]:
             "norm": "pre",
         },
         "training": {
-            "steps": 30,
-            "batch_tokens": 200,
-            "schedule": {"kind": "inverse_sqrt", "peak": 0.01, "warmup": 20},
-            "threads": 1,
-            "device": "cpu",
-            "validate_every": 10,
-            "validation_sentences": 10,
-            "save_every": 5,
-            "average": 2,
-            **training,
+            "steps": 30, "batch_tokens": 200,
+            "schedule": {"kind": "inverse_sqrt", "peak": 0.01, "warmup": 20}, "threads": 1, "device": "cpu",
+            "validate_every": 10, "validation_sentences": 10, "save_every": 5, "average": 2, **training,
         },
         "decoding": {"beam": 2, "max_length": 30},
-    }
+    }  # fmt: skip
 
 
 def toy_settings(folder: Path, **training: Any) -> Settings:

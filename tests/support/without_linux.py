@@ -20,14 +20,7 @@ NAMES = {
     "os": (
         *("O_CLOEXEC", "O_DIRECTORY", "O_DSYNC", "O_NOFOLLOW", "O_NONBLOCK", "O_SYNC", "O_TMPFILE", "PRIO_*"),
         *(
-            "chown",
-            "copy_file_range",
-            "fchmod",
-            "fchown",
-            "fork*",
-            "getegid",
-            "geteuid",
-            "getgid",
+            "chown", "copy_file_range", "fchmod", "fchown", "fork*", "getegid", "geteuid", "getgid",
             "getgroups",
         ),
         *("getloadavg", "getpgid", "getpriority", "getuid", "killpg", "mkfifo", "nice", "posix_*", "pread*"),
@@ -36,7 +29,7 @@ NAMES = {
     ),
     "signal": ("SIGALRM", "SIGCHLD", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGQUIT", "SIGUSR*", "pthread_*"),
     "socket": ("AF_UNIX", "SO_REUSEPORT"),
-}
+}  # fmt: skip
 """Patterns of names that are missing on other systems, by module."""
 VALUES = {"sys": {"platform": "other"}}
 FOLDERS = ("/proc/", "/sys/")

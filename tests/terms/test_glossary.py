@@ -16,12 +16,8 @@ from uwaga.terms import Glossary, Term
 from uwaga.terms.files import read_terms
 
 TERMS = {
-    "house": "Haus|Hauses|Häuser",
-    "front door": ["Haustür"],
-    "New York": None,
-    "door": "Tür",
-    "Acme": "",
-}
+    "house": "Haus|Hauses|Häuser", "front door": ["Haustür"], "New York": None, "door": "Tür", "Acme": "",
+}  # fmt: skip
 
 
 def find_terms(glossary, text):

@@ -28,33 +28,14 @@ MODELS = {
     "symbols": {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "unk_surface": "?"},
 }
 SCRIPTS = {
-    "Latin": (0x20, 0x24F),
-    "Greek": (0x370, 0x3FF),
-    "Cyrillic": (0x400, 0x4FF),
-    "Arabic": (0x600, 0x6FF),
-    "Devanagari": (0x900, 0x97F),
-    "Chinese": (0x4E00, 0x9FFF),
-    "emoji": (0x1F300, 0x1F64F),
-    "combining": (0x300, 0x36F),
-    "punctuation": (0x2000, 0x206F),
-    "wide": (0xFF00, 0xFFEF),
+    "Latin": (0x20, 0x24F), "Greek": (0x370, 0x3FF), "Cyrillic": (0x400, 0x4FF), "Arabic": (0x600, 0x6FF),
+    "Devanagari": (0x900, 0x97F), "Chinese": (0x4E00, 0x9FFF), "emoji": (0x1F300, 0x1F64F),
+    "combining": (0x300, 0x36F), "punctuation": (0x2000, 0x206F), "wide": (0xFF00, 0xFFEF),
     "any": (0x1, 0xD7FF),
-}
+}  # fmt: skip
 SPECIAL_TEXTS = [
-    "<tag>",
-    "<unk>",
-    "<s>",
-    "</s>",
-    "<0x41>",
-    "▁",
-    " ",
-    "  ",
-    "\t",
-    "\u3000",
-    "ﬁ",
-    "ab",
-    ">>deu<<",
-]
+    "<tag>", "<unk>", "<s>", "</s>", "<0x41>", "▁", " ", "  ", "\t", "\u3000", "ﬁ", "ab", ">>deu<<",
+]  # fmt: skip
 runs = st.one_of(
     *(
         st.text(st.characters(min_codepoint=first, max_codepoint=last), min_size=1, max_size=6)

@@ -12,15 +12,8 @@ from uwaga.tokenizers import abbreviations, sentences
 from uwaga.tokenizers.sentences import split_sentences
 
 LANGUAGES = [
-    *abbreviations.LANGUAGES,
-    *abbreviations.SIMILAR_LANGUAGES,
-    "zh",
-    "ja",
-    "th",
-    "src",
-    "pt_BR",
-    "deu_Latn",
-]
+    *abbreviations.LANGUAGES, *abbreviations.SIMILAR_LANGUAGES, "zh", "ja", "th", "src", "pt_BR", "deu_Latn",
+]  # fmt: skip
 
 CASES = {
     "en": """
@@ -201,27 +194,10 @@ def count_steps(line, language):
 @pytest.mark.parametrize(
     "part",
     [
-        '"',
-        "(",
-        "“a. ",
-        ". ",
-        ".",
-        "!) ",
-        "a.",
-        "A. ",
-        "1. ",
-        "。",
-        "。#",
-        "([{",
-        "• ",
-        "Mr. ",
-        " ",
-        "... ",
-        "a",
-        "[1]",
-        "(a. B ",
+        '"', "(", "“a. ", ". ", ".", "!) ", "a.", "A. ", "1. ", "。", "。#", "([{", "• ", "Mr. ", " ", "... ",
+        "a", "[1]", "(a. B ",
     ],
-)
+)  # fmt: skip
 def test_sentence_splitting_takes_linear_time(part):
     split_sentences(part, "en")
     single, double = (count_steps(part * count, "en") for count in (400, 800))

@@ -25,13 +25,8 @@ from uwaga.training.template import write_template
 from uwaga.training.train import train
 
 SMALL = {
-    "preset": "llama-tiny",
-    "layers": 2,
-    "width": 32,
-    "feed_forward": 64,
-    "max_length": 96,
-    "dropout": 0.0,
-}
+    "preset": "llama-tiny", "layers": 2, "width": 32, "feed_forward": 64, "max_length": 96, "dropout": 0.0,
+}  # fmt: skip
 GEMMA = {
     **{"norm": "both", "window": 4, "global_every": 2, "query_key_norm": "before", "local_rotary": {}},
     **{"score_cap": 50.0, "logit_cap": 30.0, "score_scale": 0.3},

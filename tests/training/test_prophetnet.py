@@ -22,14 +22,9 @@ from uwaga.training.train import train
 
 SYMBOLS = Symbols(start=1, end=2, pad=0, unknown=3)
 SMALL = {
-    "encoder_layers": 1,
-    "decoder_layers": 2,
-    "width": 16,
-    "heads": 2,
-    "feed_forward": 24,
-    "max_length": 40,
+    "encoder_layers": 1, "decoder_layers": 2, "width": 16, "heads": 2, "feed_forward": 24, "max_length": 40,
     "dropout": 0.0,
-}
+}  # fmt: skip
 
 
 def test_loss_shares_of_prediction_streams_match_hand_calculation() -> None:

@@ -24,21 +24,12 @@ pytestmark = pytest.mark.numerical
 JOINT = tiny.tokeniser()
 TEXTS = ["I want to buy a car, but it is too expensive.", "Hello.", "He left. We are going home now!"]
 SEARCH_OPTIONS = [
-    {"beam": 1},
-    {"beam": 4, "nbest": 3},
-    {"sample": True, "nbest": 2, "seed": 3},
-    {"beam": 2, "max_length": 3},
-    {"beam": 2, "max_length": 1, "force_end": True},
-    {"mbr": 4, "seed": 1},
-]
+    {"beam": 1}, {"beam": 4, "nbest": 3}, {"sample": True, "nbest": 2, "seed": 3},
+    {"beam": 2, "max_length": 3}, {"beam": 2, "max_length": 1, "force_end": True}, {"mbr": 4, "seed": 1},
+]  # fmt: skip
 RECURRENT_MODELS = [
-    "bahdanau",
-    "bahdanau-conditional",
-    "luong",
-    "luong-dot-unfed",
-    "luong-location-local-m",
-    "gnmt",
-]
+    "bahdanau", "bahdanau-conditional", "luong", "luong-dot-unfed", "luong-location-local-m", "gnmt",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -227,16 +227,10 @@ def test_comparison_of_numbers_takes_linear_time(part):
 @pytest.mark.parametrize(
     "parts",
     [
-        ("9:30 ", "9, "),
-        ("12.05.1998, ", "12, 1998, "),
-        ("3, ", "4, "),
-        ("3 miles, ", "m 5, "),
-        ("two men, a ", "ein, "),
-        ("1.2.3.", "1, 2, "),
-        ("twenty-two ", "zwei, "),
-        ("3 million, ", "5 "),
+        ("9:30 ", "9, "), ("12.05.1998, ", "12, 1998, "), ("3, ", "4, "), ("3 miles, ", "m 5, "),
+        ("two men, a ", "ein, "), ("1.2.3.", "1, 2, "), ("twenty-two ", "zwei, "), ("3 million, ", "5 "),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("languages", [("en", "de"), ("en", "zh")])
 def test_comparison_of_different_numbers_takes_linear_time(parts, languages):
     def compare(text):

@@ -18,13 +18,9 @@ from uwaga.translator.plan import search_options
 
 LINE_BREAK = re.compile(r"(\r\n|\n|\r)")
 TEXTS = [
-    "I want to buy a car.",
-    "",
-    "The dog sees the cat and the cat sees the dog.",
-    "3.14",
-    "Do you know what time it is?",
-    "  My brother   never drinks coffee in the evening. ",
-]
+    "I want to buy a car.", "", "The dog sees the cat and the cat sees the dog.", "3.14",
+    "Do you know what time it is?", "  My brother   never drinks coffee in the evening. ",
+]  # fmt: skip
 TEXT = (
     "\n\nWhere is the station? It is not far from here.\r\n \nWe are going home now. 42. They stay for "
     "another hour.\r\r\nA small house stands on the hill.\n"

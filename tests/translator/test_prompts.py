@@ -26,14 +26,9 @@ CHAT = (
     "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
 TEXTS = [
-    "A dog runs.",
-    "Zwei Männer kochen!",
-    "two dogs, and 3 cats",
-    "x",
-    "日本語 mixed",
-    "a  b\tc",
+    "A dog runs.", "Zwei Männer kochen!", "two dogs, and 3 cats", "x", "日本語 mixed", "a  b\tc",
     "ünd so <b>",
-]
+]  # fmt: skip
 
 
 def save_chat_model(folder):

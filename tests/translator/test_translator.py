@@ -28,15 +28,9 @@ JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
 MODEL = tiny.transformer(SHAPE, JOINT, JOINT)
 TEXTS = [
-    *tiny.ENGLISH[:5],
-    "Hi",
-    "?",
-    "the the the the the the the",
-    "the Ünïcödé 你好 dog",
-    "",
-    "a b",
+    *tiny.ENGLISH[:5], "Hi", "?", "the the the the the the the", "the Ünïcödé 你好 dog", "", "a b",
     "A small river.",
-]
+]  # fmt: skip
 TEXT_PARTS = st.text(max_size=12) | st.sampled_from(
     ["\n", "\r\n", "\r", " ", "a", "the dog", "\u2028", "\x00", "\u00ad"]
 )
