@@ -7,8 +7,6 @@ each fault existing files must be complete; the next start must produce the same
 and leave no other files.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

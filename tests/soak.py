@@ -4,8 +4,6 @@ Threads translate texts and lists, stream, sample, score and pass invalid option
 memory must not grow by more than 3% after the first tenth of the work.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import random

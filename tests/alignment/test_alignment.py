@@ -1,7 +1,5 @@
 """The statistical word aligner, and the symmetrisation of the links of two directions."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Probabilities of word links computed from several attention heads: shapes, bounds and features."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

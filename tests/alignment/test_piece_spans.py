@@ -1,7 +1,5 @@
 """Character spans of subword pieces in their text, for various texts and tokenisers."""
 
-from __future__ import annotations
-
 import itertools
 import unicodedata
 from functools import cache

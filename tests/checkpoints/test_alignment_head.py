@@ -1,7 +1,5 @@
 """Storage of the alignment head with models of all formats."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

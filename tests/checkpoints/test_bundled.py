@@ -1,7 +1,5 @@
 """The bundled English→German model: translations, robustness, size and attribution."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

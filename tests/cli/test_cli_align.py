@@ -1,7 +1,5 @@
 """``uwaga align``, ``uwaga translate --alignments`` and ``uwaga evaluate --alignments``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

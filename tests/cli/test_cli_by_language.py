@@ -1,7 +1,5 @@
 """Selection of models by language: `uwaga translate --from --to`, `--via`, and `--model en-pt`."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """``uwaga models list``, ``download``, ``remove`` and ``path``."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

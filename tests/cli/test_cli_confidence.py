@@ -1,7 +1,5 @@
 """``uwaga translate --confidence``: colours on a terminal, probabilities in files, words in JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """On a terminal, `uwaga translate --from --to` offers to download missing models."""
 
-from __future__ import annotations
-
 import io
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """`uwaga attend` and `uwaga lengths`."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The command ``uwaga models`` lists all models on the machine, intact or damaged, without a network."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Output formats for other programs: scores by sentence, n-best lists, JSON."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

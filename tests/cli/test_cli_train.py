@@ -1,7 +1,5 @@
 """``uwaga train`` on the command line: the template, changed settings, errors without a traceback."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

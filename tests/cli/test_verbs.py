@@ -1,7 +1,5 @@
 """Commands: lazy imports, help pages and errors in options."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Agreement of the translations of a model on two engines, and export to other formats."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """The default sentences on which int8 and float32 are compared."""
 
-from __future__ import annotations
-
 import unicodedata
 from pathlib import Path
 

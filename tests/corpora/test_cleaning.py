@@ -1,7 +1,5 @@
 """Cleaning of corpora: results for any processes and blocks, atomic writing, settings and commands."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import lzma

@@ -1,7 +1,5 @@
 """The cleaning rule that the guide defines in a plugin file."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Cleaning rules: the pairs that each rejects, and properties of all registered rules."""
 
-from __future__ import annotations
-
 import re
 from difflib import SequenceMatcher
 from pathlib import Path

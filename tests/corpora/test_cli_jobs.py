@@ -1,7 +1,5 @@
 """`uwaga distil` and `uwaga backtranslate` write training pairs in parts, and can be resumed."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

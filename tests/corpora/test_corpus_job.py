@@ -1,7 +1,5 @@
 """Jobs over corpora: line numbers, resumption, and rejected inputs."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

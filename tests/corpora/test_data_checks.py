@@ -1,7 +1,5 @@
 """Warnings about a corpus: shifted lines, and languages other than the stated ones."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Jobs on Ray clusters on this machine, in which some nodes are killed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Table formats: blocks are read from any starting row, content is unchanged, damage is reported."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Jobs over tables write each input row once, even after kills, full disks and damaged files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Jobs with glossaries, adapters and chains of models give the same rows as ``uwaga translate``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

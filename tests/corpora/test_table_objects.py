@@ -1,7 +1,5 @@
 """Jobs that read from an object store which is slow and fails some requests."""
 
-from __future__ import annotations
-
 import threading
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page that compares four models, with frames of their training and a toy model, in a browser."""
 
-from __future__ import annotations
-
 import base64
 import json
 from itertools import product

@@ -1,7 +1,5 @@
 """Translations of the course: pages, exercises and labels have the structure of the English ones."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Predictions, programs and progress of the course in a browser."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The widgets of the course can be reached and used by keyboard alone, with visible focus."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

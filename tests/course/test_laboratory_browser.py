@@ -1,7 +1,5 @@
 """The laboratory, calculators and exercises in a browser show exactly the numbers that Python computes."""
 
-from __future__ import annotations
-
 import importlib
 import random
 import re

@@ -1,7 +1,5 @@
 """The built documentation: small self-contained pages that work without a network or JavaScript."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -1,7 +1,5 @@
 """Statements about training frames in chapter 14 and its exercises agree with the recorded frames."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Batches contain each pair once, within a token budget, in an order set by seed and epoch."""
 
-from __future__ import annotations
-
 import time
 from itertools import pairwise
 from pathlib import Path

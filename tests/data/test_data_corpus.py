@@ -1,7 +1,5 @@
 """Reading of corpora: formats, compression, invalid lines, damaged files and memory use."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import os

@@ -1,7 +1,5 @@
 """Conversion of the word alignments of a corpus to alignments of the subwords in a batch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Mixtures of corpora: draw counts, order, tags, filters and rebuilt stores."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """Prefetching yields the same items, raises the same errors, and leaves no thread running."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,7 +1,5 @@
 """Reading of all corpus formats and compressions from disk and URLs, with damage and interruptions."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import http.server

@@ -1,7 +1,5 @@
 """The store of encoded pairs on disk: content, reuse, and atomic writes."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 (a table of texts)
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Reading a document takes at most twenty times the size of its unpacked text, or raises an error."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """Numbered arguments of messages."""
 
-from __future__ import annotations
-
 import pytest
 
 from uwaga_documents.numbering import NUMBERINGS, number_arguments, without_numbers

@@ -1,8 +1,6 @@
 # ruff: noqa: E501 (documents are shown as they are)
 """Every text of a document is translated, or copied and counted with a reason."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Attention matrices recorded by the engine and by torch: agreement and properties."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The number of processor cores that affinity and control groups allow a process to use."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

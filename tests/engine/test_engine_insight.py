@@ -1,7 +1,5 @@
 """Internal activations of a translation equal those of torch, and exactly those of single steps."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Attention interventions on the engine: agreement with torch, and in steps, batches and recordings."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,7 +1,5 @@
 """Properties of the alignment error rate, and files of manual alignments."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Locks of open files, with a fake of Windows' functions and on systems without file locks."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Locks of training runs: exclusion of other processes, and stale locks."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

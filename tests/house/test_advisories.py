@@ -1,7 +1,5 @@
 """No minimum version of a dependency has a known vulnerability."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from pathlib import Path

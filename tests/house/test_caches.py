@@ -1,7 +1,5 @@
 """Function caches have a maximum size, and store no strings of arbitrary length from requests."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import sys

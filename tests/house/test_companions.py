@@ -1,7 +1,5 @@
 """Without its companion packages, the toolkit passes its tests and lists none of their commands."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

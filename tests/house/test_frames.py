@@ -1,7 +1,5 @@
 """The calls from a text to its translation are few, and documented in docs/architecture.md."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The home page includes sections of the README, whose numbers agree with docs/measured.md."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every function that scans untrusted text takes linear time for any text."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The numbers of mechanisms are listed on one page, linked from others, and shown nowhere else."""
 
-from __future__ import annotations
-
 import inspect
 import pydoc
 import re

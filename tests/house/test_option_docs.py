@@ -1,7 +1,5 @@
 """Every search option is documented in Python, in the guide, by the server and on the command line."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import inspect

@@ -1,7 +1,5 @@
 """uwaga works on systems without Linux and POSIX: its core tests pass without their functions."""
 
-from __future__ import annotations
-
 import ast
 import fnmatch
 import subprocess

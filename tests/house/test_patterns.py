@@ -1,7 +1,5 @@
 """All regular expressions in the source take linear time on texts that make backtracking slow."""
 
-from __future__ import annotations
-
 import gc
 import re
 import time

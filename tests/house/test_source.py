@@ -3,8 +3,6 @@
 The import contracts of pyproject.toml hold the rest: layers, circles, where each library is used.
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import gc

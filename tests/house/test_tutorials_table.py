@@ -3,8 +3,6 @@
 ``tests/course/test_tutorials_index.py`` checks the tables above, which go through the tutorials.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The options of calls are typed: mypy refuses misspelt names and wrong values, and no call of the guides."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,8 +4,6 @@ The list has words that were used in the place of nouns. Some uses are good Engl
 program's fields, so a small share is allowed.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

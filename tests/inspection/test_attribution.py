@@ -1,7 +1,5 @@
 """Attribution of translations to source words: completeness, agreement with finite differences, errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Combinations of attention heads trained on word links: model families, lexicon, and storage."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

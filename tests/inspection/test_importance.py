@@ -1,7 +1,5 @@
 """Importance of attention heads, and attribution together with attention."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

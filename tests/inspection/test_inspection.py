@@ -1,7 +1,5 @@
 """Attention matrices and translation quality by sentence length: values, tables, figures and errors."""
 
-from __future__ import annotations
-
 import io
 import json
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Attention interventions: identity edits, silenced heads, replaced weights and positions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Report of the decoder states that a translation retrieves from a memory (M44)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from unittest import mock
 

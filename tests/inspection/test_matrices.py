@@ -1,7 +1,5 @@
 """Attention matrices of selected layers and heads: labels, words, errors and figures."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Language codes: which of them denote the same language."""
 
-from __future__ import annotations
-
 import pytest
 
 from uwaga.languages.codes import M2M100, MBART50, NLLB200, TWO_LETTER_CODES, base_language, same_language

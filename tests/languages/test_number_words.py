@@ -1,7 +1,5 @@
 """Numbers in words: their values, and words that only look like numbers."""
 
-from __future__ import annotations
-
 import pytest
 from growth import growth
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Downloads over a real connection are atomic, resumable, and limited in size and time."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Hostile catalogues: each fault is named in an error, and no file is downloaded or changed."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Models saved with a card and uploaded to a hub on this machine: files, card and errors."""
 
-from __future__ import annotations
-
 import base64
 import http.server
 import json

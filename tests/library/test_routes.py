@@ -1,7 +1,5 @@
 """Selection of installed models that translate between two languages."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

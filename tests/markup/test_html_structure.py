@@ -6,8 +6,6 @@ empty before it or adds spaces, unless the translation has the same word; white 
 and without an alignment the order of the words decides, where bergamot stops.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from uwaga.alignment.words import word_spans

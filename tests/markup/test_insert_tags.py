@@ -1,7 +1,5 @@
 """Tags are inserted once, properly nested, around the translations of the words that they enclosed."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections import Counter

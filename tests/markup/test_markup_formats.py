@@ -1,7 +1,5 @@
 """Strings in markup formats are parsed, and written back unchanged."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Placeholders in texts, and the symbols that represent them in model input."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Symbols that represent placeholders in a memory pair and in the model input."""
 
-from __future__ import annotations
-
 import pytest
 
 from uwaga.markup.inline import plain_text

@@ -1,7 +1,5 @@
 """Typographic marks and their plain equivalents, and words and numbers with unknown characters."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

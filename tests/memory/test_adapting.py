@@ -1,7 +1,5 @@
 """Adapters trained on a memory: kept only if they improve translations of held-out pairs."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

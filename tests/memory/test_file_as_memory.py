@@ -1,7 +1,5 @@
 """Files of translations used as memories, such as the translated entries of a document itself."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The index finds every source above a threshold, as a comparison with all sources does."""
 
-from __future__ import annotations
-
 import sqlite3
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands ``uwaga memory``: their output and their errors."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The context of a text selects among pairs with the same source: in lines, documents and HTML."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files of translations: reading of the formats of other tools, counts of skipped units, and export."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from pathlib import Path

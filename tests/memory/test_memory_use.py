@@ -1,7 +1,5 @@
 """Translation with a memory: exact matches, retrieved states, and reported matches."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

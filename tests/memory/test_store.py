@@ -1,7 +1,5 @@
 """The memory store: matches, contexts, penalties, atomic additions, and concurrent readers."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random

@@ -1,7 +1,5 @@
 """Average attention network: agreement of full passes and steps with Marian's equations in numpy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

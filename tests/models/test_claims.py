@@ -1,7 +1,5 @@
 """Properties on which the experiments rely: softmax gradient, look-ahead mask, retrieval by attention."""
 
-from __future__ import annotations
-
 from unittest.mock import patch
 
 import pytest

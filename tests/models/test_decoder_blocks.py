@@ -1,7 +1,5 @@
 """Residuals and norms of decoder layers without self-attention, as in Marian (M26, M35)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

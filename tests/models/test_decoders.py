@@ -1,7 +1,5 @@
 """Decoder-only models and their layers (M18, M37 to M41) against numpy formulas in float64."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ensembles, and saving, loading, translating with and training of recurrent models."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Low-rank adapters (M34): initial output, merged matrix, and trained parameters."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

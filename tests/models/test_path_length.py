@@ -1,7 +1,5 @@
 """Length of the path between two words in recurrent networks and attention: operations, gradients (E7)."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from experiment_scripts import experiment

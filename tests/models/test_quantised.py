@@ -1,7 +1,5 @@
 """Quantisation-aware training (M36): agreement with the int8 engine, and straight-through gradients."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Properties of the recurrent models (M11 to M15, M20, M21, M24; E3 to E6) of all families and variants."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

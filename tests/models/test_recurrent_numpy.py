@@ -1,7 +1,5 @@
 """Recurrent models equal numpy implementations of the papers' equations (M11 to M15)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

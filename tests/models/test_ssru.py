@@ -1,7 +1,5 @@
 """The simpler simple recurrent unit (SSRU): hand calculations, numpy, gradients and steps."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Matrix products over steps and hand-written recurrent cells agree with formulas and autograd."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from recurrent_variants import VARIANTS, make

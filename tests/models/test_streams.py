@@ -1,7 +1,5 @@
 """Multi-stream self-attention equals a numpy implementation of the equations of Qi 2020 (M29)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

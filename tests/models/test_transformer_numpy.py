@@ -1,7 +1,5 @@
 """The Transformer equals a numpy implementation of the paper's equations (M16; Vaswani 2017 §3)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The attention view without a browser: its data, its errors, and the escaping of texts."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math

@@ -1,7 +1,5 @@
 """The attention view in Chromium: every control is used, without errors in the console."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Report pages and charts: texts are escaped, and curves pass through their points."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Calls with long texts run one at a time; a cancelled or expired call stops at its next item."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import threading

@@ -1,7 +1,5 @@
 """Requests that share a running batch get the results of separate requests and leave the batch empty."""
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess

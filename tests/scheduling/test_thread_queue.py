@@ -1,7 +1,5 @@
 """The queue from threads to a coroutine."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

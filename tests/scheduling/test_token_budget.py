@@ -1,7 +1,5 @@
 """Token budget of a batch: each sentence enters once, and no search waits forever."""
 
-from __future__ import annotations
-
 import threading
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Candidate tokens from logits: numpy agrees with the definition, and torch agrees with numpy."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Search options, ranking of hypotheses, and constraints on tokens."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

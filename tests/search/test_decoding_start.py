@@ -1,7 +1,5 @@
 """The option ``start`` in searches, in streams and for forced targets."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

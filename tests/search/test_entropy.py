@@ -1,7 +1,5 @@
 """Entropy at each token: hand calculations, bounds, and agreement of engine and torch."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import native_models as models

@@ -1,7 +1,5 @@
 """Minimum Bayes risk decoding, compared with sacreBLEU's sentence scores and hand calculations."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

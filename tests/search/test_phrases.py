@@ -1,7 +1,5 @@
 """Lexically constrained search (M27): targets contain their phrases and are the best ones that do."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A beam wide enough to prune nothing equals the enumeration of all possible targets (M24)."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

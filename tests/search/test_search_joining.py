@@ -1,7 +1,5 @@
 """Continuous batching: results do not depend on other sentences or on when a sentence enters."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

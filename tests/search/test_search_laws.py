@@ -1,7 +1,5 @@
 """Properties of all searches: M20 (probability), M21 (encode once), M22 (limits), M23 (greedy), streams."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """The search equals a reference written from the definitions, and is independent of the batch."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """Samples follow the exact distribution and do not depend on the batch (M25)."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

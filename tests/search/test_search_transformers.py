@@ -1,7 +1,5 @@
 """Searches generate the same tokens as ``transformers`` with random Marian models (M23, M24)."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 
@@ -49,11 +47,11 @@ class TransformersState:
     beams: int
     tokens: np.ndarray
 
-    def reorder(self, rows: np.ndarray) -> TransformersState:
+    def reorder(self, rows: np.ndarray) -> "TransformersState":
         assert (rows // self.beams == np.arange(len(rows)) // self.beams).all()
         return dataclasses.replace(self, tokens=self.tokens[rows])
 
-    def select(self, sentences: np.ndarray) -> TransformersState:
+    def select(self, sentences: np.ndarray) -> "TransformersState":
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).ravel()
         memory = TransformersMemory(self.memory.hidden[sentences], self.memory.mask[sentences])
         return TransformersState(memory, self.beams, self.tokens[rows])

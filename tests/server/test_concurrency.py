@@ -1,7 +1,5 @@
 """The limit on concurrent requests, and responses to requests above it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Any
@@ -38,7 +36,7 @@ class Client:
         }
         self.task = asyncio.ensure_future(middleware(scope, self._receive, self._send))
 
-    def send(self, body: bytes, more: bool = False) -> Client:
+    def send(self, body: bytes, more: bool = False) -> "Client":
         self.parts.put_nowait({"type": "http.request", "body": body, "more_body": more})
         return self
 

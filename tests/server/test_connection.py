@@ -1,7 +1,5 @@
 """Connections of stalled clients are closed, and other connections are not affected."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import time

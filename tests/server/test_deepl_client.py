@@ -1,7 +1,5 @@
 """Requests of DeepL's unmodified official client to the server."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Translation memories used through DeepL's unmodified official client."""
 
-from __future__ import annotations
-
 import io
 import time
 from collections.abc import Iterator

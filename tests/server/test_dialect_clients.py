@@ -12,8 +12,6 @@ of the
 
 # ruff: noqa: E501 (a table of requests)
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Common properties of the optional dialects: off by default, keys, limits, format of errors."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Stored documents are accessible only to their owner, with the document key if they have one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

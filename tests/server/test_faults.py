@@ -1,7 +1,5 @@
 """The server survives any exception, and the request gets a response."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import signal

@@ -1,7 +1,5 @@
 """API keys are required on all routes of the application, including future ones."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

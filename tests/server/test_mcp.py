@@ -1,7 +1,5 @@
 """The MCP tools, called through the official client over both transports."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

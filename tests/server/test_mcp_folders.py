@@ -1,7 +1,5 @@
 """Folders of MCP servers: paths outside the folders are refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

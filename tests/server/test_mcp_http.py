@@ -1,7 +1,5 @@
 """MCP over HTTP: keys, limits, hosts and origins, invalid messages."""
 
-from __future__ import annotations
-
 import json
 import signal
 import time

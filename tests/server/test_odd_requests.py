@@ -1,7 +1,5 @@
 """Unusual values in the request fields of all routes never cause a server error."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

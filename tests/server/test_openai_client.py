@@ -10,8 +10,6 @@
 
 # ruff: noqa: E501 (prompts are long)
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

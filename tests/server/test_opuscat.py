@@ -9,8 +9,6 @@
 
 # ruff: noqa: E501 (a table of requests)
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

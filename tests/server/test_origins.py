@@ -1,7 +1,5 @@
 """Web pages of other sites cannot use a server that trusts all clients on its machine."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

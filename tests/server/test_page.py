@@ -1,7 +1,5 @@
 """Files of the page: how they are built and served, and that they load no external files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """Presentation of the page: languages, colours, screen sizes, print, assistive technology."""
 
-from __future__ import annotations
-
 import re
 
 import httpx

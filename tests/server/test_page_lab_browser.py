@@ -1,7 +1,5 @@
 """The laboratory in the tab Inside of the page: agreement with Python, and unsupported models."""
 
-from __future__ import annotations
-
 import math
 import random
 import re

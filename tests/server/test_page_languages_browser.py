@@ -1,7 +1,5 @@
 """Languages of the page: detected, selected and swapped; in Chromium, with a real server."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Elements of the page are not clipped and do not overlap, in any state, width and language."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 

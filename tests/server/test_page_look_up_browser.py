@@ -1,7 +1,5 @@
 """The figure of memory lookups of a translation, in Chromium, with a real server."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Translation memories on the page, in Chromium, with a real server and the bundled model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

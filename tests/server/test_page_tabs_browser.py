@@ -1,7 +1,5 @@
 """Tabs of the page other than Text, settings and errors, in Chromium, with a real server."""
 
-from __future__ import annotations
-
 import json
 import re
 

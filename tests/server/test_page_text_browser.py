@@ -1,7 +1,5 @@
 """Source and translation boxes of the page, in Chromium, with a real server and the bundled model."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -6,8 +6,6 @@ machines.
 
 # ruff: noqa: E501 (a table of requests)
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import httpx

@@ -1,7 +1,5 @@
 """Limits on the size of request bodies, and on the memory use of all bodies being received."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """`POST /v1/inside` returns the numbers of Python and of the npm package, or an error."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

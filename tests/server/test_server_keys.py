@@ -1,7 +1,5 @@
 """API keys, and rate limits per minute."""
 
-from __future__ import annotations
-
 import json
 import stat
 import subprocess

@@ -1,7 +1,5 @@
 """The LibreTranslate dialect: requests of its unmodified client, and those in its documentation."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Models of a server: routes between languages, loading, unloading, and failures."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

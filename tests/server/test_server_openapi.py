@@ -1,7 +1,5 @@
 """Requests generated from the server's OpenAPI document cause no errors or undocumented responses."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Operation of a server: workers, shutdown, slow and disconnected clients."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A dialect and a document format in plugin files that the server's settings name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import httpx

@@ -1,7 +1,5 @@
 """The v1 API of the server over HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -8,8 +8,6 @@ OmegaT: OmegaTPlugin/.../OpusCatTranslator.java of OPUS-CAT at b050d52c; OmegaT 
 Home Assistant: homeassistant/components/rest_command/__init__.py at eaca577d.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

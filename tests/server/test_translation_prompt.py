@@ -11,8 +11,6 @@ FluentRead's ``USER_ROLE``. - TranslateGemma's and T5's prompts.
 
 # ruff: noqa: E501 (prompts are long)
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Uploads as multipart forms."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

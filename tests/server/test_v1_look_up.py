@@ -1,7 +1,5 @@
 """Memory lookups of translations through the v1 API of the server."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import httpx

@@ -1,7 +1,5 @@
 """Progress of translations in the v1 API of the server."""
 
-from __future__ import annotations
-
 import json
 
 import httpx

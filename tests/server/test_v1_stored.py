@@ -1,7 +1,5 @@
 """Stored glossaries and documents in the v1 API of the server."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

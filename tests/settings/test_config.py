@@ -1,7 +1,5 @@
 """Training settings: invalid values, files and changes, the template, and the recipes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The settings of corpora: the short form, the long form, and invalid values."""
 
-from __future__ import annotations
-
 import pytest
 
 from uwaga.errors import SettingsError

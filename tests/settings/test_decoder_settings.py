@@ -1,7 +1,5 @@
 """Settings of decoder-only models: incompatible values, and frequencies of rotary positions (M37)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Model settings by preset and family: valid and invalid values, changes and templates."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Registries: a table of lazy names, plugins, and entry points of installed packages."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

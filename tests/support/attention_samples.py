@@ -1,7 +1,5 @@
 """Random attention weights, whose rows sum to 1, and source and target tokens."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from uwaga.results.attention import Attentions

@@ -1,7 +1,5 @@
 """Control of an installed Chromium by Playwright."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import shutil

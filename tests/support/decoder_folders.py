@@ -1,7 +1,5 @@
 """Folders of random decoder-only models of current families, saved by ``transformers``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

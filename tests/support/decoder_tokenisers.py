@@ -1,7 +1,5 @@
 """Small tokenisers of each kind that current decoder-only models use, in folders like published ones."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

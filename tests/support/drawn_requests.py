@@ -6,8 +6,6 @@ Run it in both checkouts and compare the outputs: on the native engine they are 
 is a call: its options, and ``to_dict()`` of its translations or the error that it raised.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """Import the scripts of experiments/ as modules."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Random models of BART and related families with published settings, saved by ``transformers``."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 python faulty_server.py --settings FILE
 """
 
-from __future__ import annotations
-
 import asyncio
 import builtins
 import concurrent.futures

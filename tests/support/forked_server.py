@@ -4,8 +4,6 @@
 with the id of a server's process.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import importlib

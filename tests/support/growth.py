@@ -1,7 +1,5 @@
 """Measurement of how the run time of a function grows with the length of a text."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 (tables of texts)
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

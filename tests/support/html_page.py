@@ -1,7 +1,5 @@
 """The HTML page of a report, parsed as a browser does."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

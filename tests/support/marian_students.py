@@ -3,8 +3,6 @@
 Layout and equations are those of marian-dev's src/common/binary.cpp and src/models/transformer.h.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Synchronous use of the official client of the Model Context Protocol, and servers for it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """A server of models on loopback, which can simulate faults, and the catalogues that it serves."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import hashlib

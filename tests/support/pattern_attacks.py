@@ -1,7 +1,5 @@
 """The regular expressions of the source, and texts that make backtracking slow, from parse trees."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib

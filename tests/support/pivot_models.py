@@ -1,7 +1,5 @@
 """Random models of language pairs with a common tokeniser, for pivot translation."""
 
-from __future__ import annotations
-
 import tempfile
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The plugins that CONTRIBUTING.md shows, as files."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

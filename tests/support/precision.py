@@ -1,7 +1,5 @@
 """Tolerances for comparing two implementations, and models of ``transformers`` in float64."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small recurrent models of every family and variant, for tests of their common properties."""
 
-from __future__ import annotations
-
 import torch
 
 from uwaga.decoder import Symbols

@@ -1,7 +1,5 @@
 """A server process on loopback, for real clients."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Fixtures for tests of the server (``pytest_plugins = "server_fixtures"``); a module defines ``server``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

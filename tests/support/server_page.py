@@ -1,7 +1,5 @@
 """The page of a running server in Chromium, which must not log errors or send requests elsewhere."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

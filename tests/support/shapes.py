@@ -1,7 +1,5 @@
 """Comparison of JSON with an expected structure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Jobs that translate small tables."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Start `torchrun` on this machine."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A toy corpus: letter sequences and their reversals."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

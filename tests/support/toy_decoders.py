@@ -4,8 +4,6 @@ Their rows are bitwise independent of each other: sums run along an axis of fixe
 a BLAS whose order of summation depends on how many rows there are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -38,7 +36,7 @@ class ToyMemory:
     def sentences(self) -> int:
         return len(self.lengths)
 
-    def select(self, sentences: np.ndarray) -> ToyMemory:
+    def select(self, sentences: np.ndarray) -> "ToyMemory":
         return ToyMemory(self.lengths[sentences], self.values[sentences], self.mask[sentences])
 
 
@@ -50,13 +48,13 @@ class ToyState:
     beams: int
     hidden: np.ndarray
 
-    def reorder(self, rows: np.ndarray) -> ToyState:
+    def reorder(self, rows: np.ndarray) -> "ToyState":
         assert rows.shape == (len(self.hidden),)
         stays = rows // self.beams == np.arange(len(rows)) // self.beams
         assert stays.all(), "a row left its sentence"
         return ToyState(self.memory, self.beams, self.hidden[rows])
 
-    def select(self, sentences: np.ndarray) -> ToyState:
+    def select(self, sentences: np.ndarray) -> "ToyState":
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).ravel()
         return ToyState(self.memory.select(sentences), self.beams, self.hidden[rows])
 

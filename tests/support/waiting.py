@@ -1,7 +1,5 @@
 """Waiting for other threads, processes and browsers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 The standard library and dependencies keep them, since they have builds for other systems.
 """
 
-from __future__ import annotations
-
 import builtins
 import fnmatch
 import os

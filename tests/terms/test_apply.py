@@ -1,7 +1,5 @@
 """Glossaries in translations: applied terms, and warnings about missing ones."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Glossaries: reading of files and mappings, and matching of terms in texts."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import random

@@ -1,7 +1,5 @@
 """Substitution of terms for usual translations: ranking of hypotheses, and applied terms."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """SentencePiece in C++: agreement with the library `sentencepiece`; damaged models are rejected."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from random import Random

@@ -1,7 +1,5 @@
 """Sampled segmentations follow the published distributions (Kudo 2018; Provilkov 2020) and a seed."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Surface forms of training texts and their shares, and characters with combining marks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

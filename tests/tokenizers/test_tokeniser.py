@@ -1,7 +1,5 @@
 """The tokeniser preserves all texts, and its samples depend only on the seed."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

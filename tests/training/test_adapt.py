@@ -1,7 +1,5 @@
 """Training from a base model (``init``): trained weights, saved folders, resumption, and errors."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Base models of other libraries: losses equal those of ``transformers``; folders keep their format."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sharding of the batches of an update: several processes together read the batches of a single one."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np

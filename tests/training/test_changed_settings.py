@@ -1,7 +1,5 @@
 """Resumption of runs with changed settings: permitted changes, and updated files."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Training of decoder-only models for translation, from a settings file to a folder (M18, M37 to M41)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

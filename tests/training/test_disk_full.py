@@ -1,7 +1,5 @@
 """A full disk during training: training stops with an error, and resumes once there is space."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """Guided alignment: loss, learning, and unchanged outputs."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

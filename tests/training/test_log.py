@@ -1,7 +1,5 @@
 """Logs of a run: metrics, TensorBoard events, and the progress bar."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

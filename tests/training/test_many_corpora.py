@@ -1,7 +1,5 @@
 """Training on several corpora: mixing, tags, exact resumption, and target languages."""
 
-from __future__ import annotations
-
 import io
 import os
 import random

@@ -1,7 +1,5 @@
 """Training of ProphetNet on the next n tokens, from a settings file to a model folder (M29)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Quantisation-aware training (M36) reduces the loss of quality by conversion to int8."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

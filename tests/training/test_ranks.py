@@ -1,7 +1,5 @@
 """Communication between the processes of a run, simulated by threads with a store."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

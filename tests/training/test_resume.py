@@ -1,7 +1,5 @@
 """Exact resumption: a run killed at any moment gives the weights of an uninterrupted run, bit for bit."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

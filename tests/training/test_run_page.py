@@ -1,7 +1,5 @@
 """The HTML report of a training run: contents, and robustness against arbitrary logs."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Training by several processes of torchrun: agreement with a single process, and errors."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """An attention score defined in a plugin file: training, storage by name, and loading."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Hyperparameter search: sampled values, pruned runs, and a killed sweep that resumes."""
 
-from __future__ import annotations
-
 import csv
 import os
 import signal

@@ -1,7 +1,5 @@
 """Training with recipes/tiny-student.yaml: learning, and exact resumption."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

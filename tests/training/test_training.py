@@ -1,7 +1,5 @@
 """Training: learning, averaging, accumulation, early stopping, and errors."""
 
-from __future__ import annotations
-
 import errno
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Embeddings for a new vocabulary: those of shared pieces are kept, new ones are means of old ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import tiny_models as tiny

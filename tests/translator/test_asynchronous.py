@@ -1,7 +1,5 @@
 """AsyncTranslator: agreement with Translator, rejected requests, deadlines and cancellation."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

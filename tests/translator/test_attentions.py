@@ -1,7 +1,5 @@
 """Attention matrices recorded by ``translate`` and ``attend``."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

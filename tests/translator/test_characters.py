@@ -1,7 +1,5 @@
 """Characters unknown to a model are kept in the translation, or a warning names them."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

@@ -1,7 +1,5 @@
 """Word probabilities and estimates of translation quality."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """The ``format`` and ``placeholders`` options of translators."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Translation of texts with inline tags and placeholders."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Values of the wrong type: each option is rejected by name before any computation."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Loading by language pair: the best installed model, or a chain of models."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Notebook views of all attention matrices (``attention="all"``), on the engine and in torch."""
 
-from __future__ import annotations
-
 import json
 import re
 

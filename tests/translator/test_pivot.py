@@ -1,7 +1,5 @@
 """Pivot translation: a chain of models gives the same results as separate calls."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import pairwise

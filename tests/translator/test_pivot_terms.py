@@ -1,7 +1,5 @@
 """Glossaries for the first and the last language of a chain of models."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """``to_dict`` of results: valid JSON with the values of the result."""
 
-from __future__ import annotations
-
 import json
 import math
 

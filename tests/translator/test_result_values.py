@@ -1,7 +1,5 @@
 """Equality, hashes, representations and JSON of results, and ``help`` on loading."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Word alignment with every kind of decoder, which does not change translations."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The option ``mbr``, which selects the sample with the highest expected utility."""
 
-from __future__ import annotations
-
 import pytest
 import tiny_models as tiny
 

@@ -1,7 +1,5 @@
 """Decoders without self-attention (M26, M35): translation, scores, attention and conversion."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
