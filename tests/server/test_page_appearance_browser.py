@@ -31,31 +31,28 @@ def server(shared_server):
 )
 def test_page_uses_the_language_of_the_browser(browser, server, locale, code, hint):
     with open_server_page(browser, server, START, locale=locale) as page:
-        page.wait_for_selector("#source")
         expect(page.locator("#source")).to_have_attribute("placeholder", hint)
         expect(page.locator("html")).to_have_attribute("lang", code)
 
 
 @pytest.mark.slow
-def test_language_setting_persists_and_changing_it_preserves_the_text(browser, server):
-    with open_server_page(browser, server, START) as page:
-        page.wait_for_selector("#source")
-        translation = translate_text(page, SENTENCE)
-        page.locator("header button").click()
-        page.locator("#page-language").select_option("de")
-        expect(page.get_by_role("tab", name="Verlauf")).to_be_visible()
-        expect(page.locator("#from option:checked")).to_have_text("Englisch")
-        expect(page).to_have_title("uwaga: Übersetzung")
-        wait_for_translation(page, translation)
-        title = re.compile("^Mittlere Wahrscheinlichkeit")
-        expect(page.locator(".word").first).to_have_attribute("title", title)
-        page.locator("#tabInside").click()
-        expect(page.locator(".inside output")).to_have_text(re.compile("Schicht 2, jeder Kopf"))
-        page.locator("header button").click()
-        page.locator("#page-language").select_option("zh")
-        page.reload()
-        page.wait_for_selector("#source")
-        expect(page.get_by_role("tab", name="历史")).to_be_visible()
+def test_language_setting_persists_and_changing_it_preserves_the_text(page):
+    translation = translate_text(page, SENTENCE)
+    page.locator("header button").click()
+    page.locator("#page-language").select_option("de")
+    expect(page.get_by_role("tab", name="Verlauf")).to_be_visible()
+    expect(page.locator("#from option:checked")).to_have_text("Englisch")
+    expect(page).to_have_title("uwaga: Übersetzung")
+    wait_for_translation(page, translation)
+    title = re.compile("^Mittlere Wahrscheinlichkeit")
+    expect(page.locator(".word").first).to_have_attribute("title", title)
+    page.locator("#tabInside").click()
+    expect(page.locator(".inside output")).to_have_text(re.compile("Schicht 2, jeder Kopf"))
+    page.locator("header button").click()
+    page.locator("#page-language").select_option("zh")
+    page.reload()
+    page.wait_for_selector("#source")
+    expect(page.get_by_role("tab", name="历史")).to_be_visible()
 
 
 def test_page_is_in_english_and_has_its_theme_until_the_messages_are_loaded(browser, server):
@@ -79,7 +76,6 @@ def test_page_is_in_english_and_has_its_theme_until_the_messages_are_loaded(brow
 
 def test_colour_scheme_follows_the_system_or_the_setting(browser, server):
     with open_server_page(browser, server, START, color_scheme="dark") as page:
-        page.wait_for_selector("#source")
         background = "getComputedStyle(document.body).backgroundColor"
         dark = page.evaluate(background)
         page.emulate_media(color_scheme="light")
@@ -95,7 +91,6 @@ def test_colour_scheme_follows_the_system_or_the_setting(browser, server):
 
 def test_printed_page_contains_only_the_source_and_the_translation(browser, server):
     with open_server_page(browser, server, START, color_scheme="dark") as page:
-        page.wait_for_selector("#source")
         translate_text(page, SENTENCE)
         page.emulate_media(media="print")
         for selector in ("header", "[role=tablist]", ".bar", ".tools", ".columns"):
@@ -110,13 +105,12 @@ def test_reduced_motion_setting_disables_animation(browser, server):
     animation = "getComputedStyle(document.querySelector('.panes'), '::after').animationName"
     for preference, name in (("no-preference", "go"), ("reduce", "none")):
         with open_server_page(browser, server, START, reduced_motion=preference) as page:
-            page.wait_for_selector("#source")
             page.evaluate("document.querySelector('.panes').parentElement.classList.add('working')")
             assert page.evaluate(animation) == name
 
 
 def test_page_without_javascript_shows_a_message(browser, server):
-    with open_server_page(browser, server, java_script_enabled=False) as page:
+    with open_server_page(browser, server, ready="body", java_script_enabled=False) as page:
         assert "needs JavaScript" in page.locator("noscript").inner_text()
 
 
@@ -135,7 +129,6 @@ def test_first_load_in_a_browser_is_within_the_size_limit(browser, server):
 def test_first_words_appear_within_the_time_limit(browser, server):
     """The limit is generous, since the machine may be busy; ``page/measure.py`` measures the time."""
     with open_server_page(browser, server, START) as page:
-        page.wait_for_selector("#source")
         translate_text(page, "Warm up.")
         page.evaluate(
             """() => {

@@ -151,7 +151,6 @@ def test_laboratory_views_show_steps_hypotheses_and_samples(page, translator):
 
 def test_laboratory_shows_server_errors(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
-        page.wait_for_selector("#source")
         translate_text(page, SENTENCE)
         lab = open_lab(page)
         page.evaluate(
@@ -179,7 +178,6 @@ def test_page_explains_what_it_cannot_show_of_unsupported_models(browser, server
     with open_server_page(
         browser, server, f"#source=en&target={target}", expected=("Failed to load",)
     ) as page:
-        page.wait_for_selector("#source")
         translate_text(page, "A dog.")
         page.locator("#tabInside").click()
         if target == "es":
@@ -196,7 +194,6 @@ def test_page_explains_what_it_cannot_show_of_unsupported_models(browser, server
 )
 def test_laboratory_uses_the_language_of_the_page(browser, server, locale, name):
     with open_server_page(browser, server, START, locale=locale) as page:
-        page.wait_for_selector("#source")
         translate_text(page, SENTENCE)
         lab = open_lab(page)
         expect(lab.get_by_role("tab").nth(2)).to_have_text(re.compile(name))

@@ -41,7 +41,6 @@ def expect_languages(page, source: str, target: str) -> None:
 
 def test_languages_are_detected_selected_and_swapped(browser, server):
     with open_server_page(browser, server) as page:
-        page.wait_for_selector("#source")
         expect(page.locator("#from")).to_have_value("auto")
         page.locator("#to").select_option("de")
         translate_text(page, SENTENCE)
@@ -76,7 +75,6 @@ def test_default_target_language_can_be_translated_to_from_the_language_of_the_t
     browser, server, locale, english_to, german_to
 ):
     with open_server_page(browser, server, expected=("Failed to load",), locale=locale) as page:
-        page.wait_for_selector("#source")
         for text, target in ((SENTENCE, english_to), (GERMAN, german_to), (SENTENCE, english_to)):
             assert translate_text(page, text) != text
             expect_languages(page, "auto", target)
@@ -129,7 +127,6 @@ def test_term_is_used_in_all_texts_in_its_language(browser, server, translator):
         wait_for_translation(page, translator.translate(SENTENCE, glossary={"car": target}).text)
 
     with open_server_page(browser, server, "#source=auto&target=de") as page:
-        page.wait_for_selector("#source")
         add_term(page, "car", "Karosse")  # before the language of a text is known
         for source in ("auto", "en"):
             page.locator("#from").select_option(source)
@@ -160,7 +157,6 @@ def test_document_whose_language_is_detected_is_translated_with_the_glossary(
     browser, server, translator, tmp_path, has_text
 ):
     with open_server_page(browser, server, "#source=auto&target=de") as page:
-        page.wait_for_selector("#source")
         if has_text:
             translate_text(page, "He sleeps.")
         add_term(page, "car", "Karosse")
@@ -202,7 +198,6 @@ def test_default_target_language_of_a_document_is_that_of_a_text_in_its_language
 
 def test_note_on_a_document_in_the_target_language_says_what_to_do(browser, server):
     with open_server_page(browser, server) as page:
-        page.wait_for_selector("#source")
         upload(page, SENTENCE)
         page.get_by_role("button", name="Download").wait_for()  # the language of the page is no target
         page.get_by_role("tab", name="Text").click()
@@ -215,7 +210,6 @@ def test_note_on_a_document_in_the_target_language_says_what_to_do(browser, serv
 
 def test_detected_language_of_a_known_text_is_shown_and_swapped(browser, server):
     with open_server_page(browser, server, "#source=auto&target=de") as page:
-        page.wait_for_selector("#source")
         detected = page.locator("#from option:checked")
         swap = page.get_by_role("button", name="Swap languages")
         translation = translate_text(page, SENTENCE)

@@ -235,7 +235,6 @@ STATES: tuple[Callable, ...] = (
 def test_page_elements_are_not_clipped_and_do_not_overlap(browser, server, language):
     problems = []
     with open_server_page(browser, server, "#source=auto&target=de", expected=("Failed to load",)) as page:
-        page.wait_for_selector("#source")
         page.evaluate(SET_LANGUAGE, language)
         if language == "zh":
             require_chinese_font(page)
@@ -496,7 +495,6 @@ def test_page_has_no_accessibility_violations(browser, server, scheme, width):
     with open_server_page(
         browser, server, "#source=auto&target=de", expected=("Failed to load",), **settings
     ) as page:
-        page.wait_for_selector("#source")
         for state in (lambda page: None, *STATES):
             state(page)
             violations += [(state.__name__, *violation) for violation in accessibility_violations(page)]

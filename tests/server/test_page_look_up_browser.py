@@ -28,7 +28,6 @@ def server(tmp_path: Path) -> Iterator[str]:
 
 def open_figure(page):
     """Translate the text with the memory, and open its figure by keyboard."""
-    page.wait_for_selector("#source")
     page.get_by_label("Memory", exact=True).select_option("Letters (1)")
     translate_text(page, TEXT)
     page.locator(".word").last.focus()
@@ -108,7 +107,6 @@ def test_page_explains_differing_translations_and_empty_lookups(page):
 
 def test_lookup_errors_are_shown_next_to_the_button(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
-        page.wait_for_selector("#source")
         page.route("**/look-up", lambda route: route.abort("connectionrefused"))
         page.get_by_label("Memory", exact=True).select_option("Letters (1)")
         translate_text(page, TEXT)

@@ -128,7 +128,6 @@ def test_term_that_a_sentence_from_memory_lacks_is_marked_once(page, translator)
 def test_corrected_sentence_can_be_stored_by_keyboard(browser, empty_server):
     corrected = "Heute ist es ganz anders."
     with open_server_page(browser, empty_server, START) as page:
-        page.wait_for_selector("#source")
         other = translate_text(page, "It is late. The weather is nice today.\nHe sleeps.").split("\n")[1]
         expect(page.locator("#memory")).not_to_be_visible()
         page.locator(".line").nth(0).locator(".word").last.focus()
@@ -151,14 +150,12 @@ def test_corrected_sentence_can_be_stored_by_keyboard(browser, empty_server):
         assert translate_text(page, "The weather is nice today.") == corrected
         expect(page.locator(".origin")).to_have_text("From the memory: 100%")  # not from the confirmed pairs
     with open_server_page(browser, empty_server, START) as page:
-        page.wait_for_selector("#source")
         page.get_by_label("Memory", exact=True).select_option("English – German (1)")
         assert translate_text(page, "The weather is nice today.") == corrected
 
 
 def test_remembering_a_sentence_does_not_take_the_focus_from_a_user_who_types(browser, empty_server):
     with open_server_page(browser, empty_server, START) as page:
-        page.wait_for_selector("#source")
         translate_text(page, "He sleeps.")
         held = []
         page.route("**/pairs", lambda route: held.append(route))
@@ -197,7 +194,7 @@ def test_translation_memories_shared_by_all_clients_are_read_only(browser, tmp_p
     folder = str(create_memories(tmp_path / "memories"))
     with (
         running_server(tmp_path, memories=folder, keys=str(keys)) as server,
-        open_server_page(browser, server.url, START, expected=("Failed to load",)) as page,
+        open_server_page(browser, server.url, START, ("Failed to load",), "header button") as page,
     ):
         page.get_by_role("button", name="Settings").click()
         page.get_by_label("API key").fill(key)

@@ -169,7 +169,6 @@ def test_page_shows_a_note_if_the_server_does_not_accept_documents(browser, tmp_
             browser, running.url.replace("0.0.0.0", "127.0.0.1"), START, expected=("Failed to load",)
         ) as page,
     ):
-        page.wait_for_selector("#source")
         tab(page, "Document")
         upload(page, ("letter.txt", SENTENCE))
         page.get_by_text("uwaga serve --state FOLDER").wait_for()
@@ -195,7 +194,6 @@ def test_document_dropped_on_the_page_is_translated(page):
 
 def test_errors_in_documents_are_explained_in_the_language_of_the_page(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",), locale="de-DE") as page:
-        page.wait_for_selector("#source")
         tab(page, "Dokument")
         for name, content, explanation, detail in (
             ("photo.png", "no text", "Dieses Dateiformat wird nicht unterstützt", ""),
@@ -214,7 +212,6 @@ def test_errors_in_documents_are_explained_in_the_language_of_the_page(browser, 
 
 def test_failed_document_can_be_uploaded_again(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
-        page.wait_for_selector("#source")
         page.route("**/v1/documents", lambda route: route.abort("connectionrefused"), times=1)
         tab(page, "Document")
         upload(page, ("letter.txt", SENTENCE))
@@ -227,7 +224,6 @@ def test_failed_document_can_be_uploaded_again(browser, server):
 def test_cancelled_document_is_deleted_on_the_server(browser, server):
     # a request for its progress may arrive after it is deleted
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
-        page.wait_for_selector("#source")
         deleted = []
         page.on(
             "request", lambda request: deleted.append(request.url) if request.method == "DELETE" else None
@@ -395,16 +391,15 @@ def test_history_shows_the_beginning_of_long_texts(page):
     expect(page.locator("#source")).to_have_value(entries[0]["text"])
 
 
-def test_page_works_in_a_browser_without_storage(browser, server):
-    with open_server_page(browser, server, START) as page:
-        page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('no') }")
-        page.reload()
-        page.wait_for_selector("#source")
-        expect(page.get_by_text("does not let the page keep anything")).to_be_visible()
-        tab(page, "Glossary")
-        add_pair(page, "car", "Karosse")
-        tab(page, "Text")
-        assert "Karosse" in translate_text(page, SENTENCE)
+def test_page_works_in_a_browser_without_storage(page):
+    page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('no') }")
+    page.reload()
+    page.wait_for_selector("#source")
+    expect(page.get_by_text("does not let the page keep anything")).to_be_visible()
+    tab(page, "Glossary")
+    add_pair(page, "car", "Karosse")
+    tab(page, "Text")
+    assert "Karosse" in translate_text(page, SENTENCE)
 
 
 def fulfil_translations(
@@ -434,7 +429,6 @@ def fulfil_translations(
 )
 def test_server_errors_are_explained_until_the_next_translation(browser, server, status, code, message):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
-        page.wait_for_selector("#source")
         fulfil_translations(page, status, {"error": {"code": code, "message": "m"}})
         page.locator("#source").fill(SENTENCE)
         note = page.locator("[role=alert]", has_text=message)
@@ -448,7 +442,6 @@ def test_server_errors_are_explained_until_the_next_translation(browser, server,
 @pytest.mark.slow
 def test_error_of_a_line_is_explained(browser, server):
     with open_server_page(browser, server, START) as page:
-        page.wait_for_selector("#source")
         error = {"code": "unknown_language", "message": "m"}
         fulfil_translations(page, 200, {"translations": [{"text": "", "error": error}], "model": ""})
         page.locator("#source").fill(SENTENCE)
@@ -457,7 +450,6 @@ def test_error_of_a_line_is_explained(browser, server):
 
 def test_unreachable_server_is_contacted_again_on_request(browser, server, translator):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
-        page.wait_for_selector("#source")
         page.route("**/v1/translate", lambda route: route.abort("connectionrefused"))
         page.locator("#source").fill(SENTENCE)
         page.get_by_text("The server cannot be reached.").wait_for()
@@ -469,7 +461,6 @@ def test_unreachable_server_is_contacted_again_on_request(browser, server, trans
 @pytest.mark.slow
 def test_requests_to_a_busy_server_are_repeated_automatically(browser, server):
     with open_server_page(browser, server, START, expected=("Failed to load",)) as page:
-        page.wait_for_selector("#source")
         fulfil_translations(
             page, 429, {"error": {"code": "busy", "message": "m"}}, {"retry-after": "1"}, times=1
         )
@@ -497,7 +488,7 @@ def test_page_asks_for_the_api_key_and_checks_it(browser, tmp_path):
     key = add_key(keys, "ann", None, None, 0)
     with (
         running_server(tmp_path, keys=str(keys)) as running,
-        open_server_page(browser, running.url, START, expected=("Failed to load",)) as page,
+        open_server_page(browser, running.url, START, ("Failed to load",), "header button") as page,
     ):
         page.get_by_text("This server requires an API key.").wait_for()
         page.get_by_role("button", name="Settings").click()

@@ -789,7 +789,6 @@ def test_markup_in_texts_is_not_executed(page):
 
 def test_text_is_copied_downloaded_shared_and_cleared(browser, server, tmp_path):
     with open_server_page(browser, server, START, permissions=["clipboard-read", "clipboard-write"]) as page:
-        page.wait_for_selector("#source")
         translation = translate_text(page, f"{SENTENCE}\nGood morning, it is a beautiful day!")
         page.get_by_role("button", name="Copy").click()
         page.get_by_text("Copied").wait_for()
@@ -870,7 +869,6 @@ def test_shared_link_does_not_send_the_text_to_the_server(browser, server):
     settings = {"permissions": ["clipboard-read", "clipboard-write"]}
     text = "Hello, & goodbye = 100 %\n#2 日本"
     with open_server_page(browser, server, START, **settings) as page:
-        page.wait_for_selector("#source")
         translation = translate_text(page, text)
         page.get_by_role("button", name="Share").click()
         page.get_by_text("A link with the text has been copied.").wait_for()

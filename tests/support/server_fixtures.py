@@ -36,5 +36,4 @@ def browser() -> Iterator:
 def page(browser, server: str) -> Iterator:
     """Yield the page of the server that the test module defines, with empty text."""
     with open_server_page(browser, server, START) as new_page:
-        new_page.wait_for_selector("#source")
         yield new_page

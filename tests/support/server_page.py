@@ -26,15 +26,21 @@ FINISHED_LINES = ".output:not([aria-busy=true]) .line.done"
 
 @contextmanager
 def open_server_page(
-    browser, url: str, fragment: str = "", expected: tuple[str, ...] = (), **settings
+    browser,
+    url: str,
+    fragment: str = "",
+    expected: tuple[str, ...] = (),
+    ready: str = "#source",
+    **settings,
 ) -> Iterator:
-    """Open the page in a new browser profile.
+    """Open the page in a new browser profile, and wait until it is ready.
 
     Args:
         browser: from :func:`browser.chromium`.
         url: of the server.
         fragment: of the address.
         expected: parts of messages that may be logged.
+        ready: selector of the element to wait for.
         **settings: of the browser's context.
     """
     settings = {"locale": "en-GB", "viewport": {"width": 1100, "height": 800}} | settings
@@ -50,6 +56,7 @@ def open_server_page(
     )
     try:
         page.goto(f"{url}/{fragment}")
+        page.wait_for_selector(ready)
         yield page
         unexpected = [problem for problem in problems if not any(part in problem for part in expected)]
         assert not unexpected, "\n".join(unexpected)
