@@ -50,6 +50,12 @@ def pytest_collection_modifyitems(items):
     items.sort(key=_length_rank)
 
 
+@pytest.fixture(scope="session")
+def anyio_backend():
+    """Run asynchronous tests with asyncio alone."""
+    return "asyncio"
+
+
 gc.disable()
 
 

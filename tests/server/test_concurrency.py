@@ -13,6 +13,8 @@ from uwaga_server.metrics import Metrics
 from uwaga_server.middleware import RequestMiddleware
 from uwaga_server.settings import LimitSettings
 
+pytestmark = pytest.mark.anyio
+
 Message = dict[str, Any]
 
 
@@ -74,100 +76,79 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_request_above_the_concurrency_limit_is_refused_before_its_body_is_read():
-    async def scenario() -> None:
-        app = BlockedApp()
-        middleware = make_middleware(app)
-        first = [Client(middleware).send(b"abc") for _ in range(2)]
-        await settle()
-        excess = Client(middleware)
-        assert (await excess.status(), excess.reads) == (503, 0)
-        assert int(dict(excess.sent[0]["headers"])[b"retry-after"]) >= 1
-        app.released.set()
-        assert [await client.status() for client in first] == [200, 200]
-        assert await Client(middleware).send(b"abc").status() == 200
-        assert app.started == 3
-
-    asyncio.run(scenario())
+async def test_request_above_the_concurrency_limit_is_refused_before_its_body_is_read():
+    app = BlockedApp()
+    middleware = make_middleware(app)
+    first = [Client(middleware).send(b"abc") for _ in range(2)]
+    await settle()
+    excess = Client(middleware)
+    assert (await excess.status(), excess.reads) == (503, 0)
+    assert int(dict(excess.sent[0]["headers"])[b"retry-after"]) >= 1
+    app.released.set()
+    assert [await client.status() for client in first] == [200, 200]
+    assert await Client(middleware).send(b"abc").status() == 200
+    assert app.started == 3
 
 
-def test_slow_request_bodies_do_not_block_other_requests():
-    async def scenario() -> None:
-        app = BlockedApp()
-        app.released.set()
-        middleware = make_middleware(app)
-        slow = [Client(middleware).send(b"a", more=True) for _ in range(50)]
-        await settle()
-        assert await Client(middleware).send(b"abc").status() == 200
-        assert [await client.send(b"bc").status() for client in slow] == [200] * 50
-
-    asyncio.run(scenario())
+async def test_slow_request_bodies_do_not_block_other_requests():
+    app = BlockedApp()
+    app.released.set()
+    middleware = make_middleware(app)
+    slow = [Client(middleware).send(b"a", more=True) for _ in range(50)]
+    await settle()
+    assert await Client(middleware).send(b"abc").status() == 200
+    assert [await client.send(b"bc").status() for client in slow] == [200] * 50
 
 
-def test_concurrency_limit_applies_to_requests_whose_bodies_finish_together():
-    async def scenario() -> None:
-        app = BlockedApp()
-        middleware = make_middleware(app)
-        clients = [Client(middleware).send(b"a", more=True) for _ in range(10)]
-        await settle()
-        for client in clients:
-            client.send(b"bc")
-        await settle()
-        app.released.set()
-        assert sorted([await client.status() for client in clients]) == [200] * 2 + [503] * 8
-
-    asyncio.run(scenario())
+async def test_concurrency_limit_applies_to_requests_whose_bodies_finish_together():
+    app = BlockedApp()
+    middleware = make_middleware(app)
+    clients = [Client(middleware).send(b"a", more=True) for _ in range(10)]
+    await settle()
+    for client in clients:
+        client.send(b"bc")
+    await settle()
+    app.released.set()
+    assert sorted([await client.status() for client in clients]) == [200] * 2 + [503] * 8
 
 
-def test_clients_that_stop_reading_do_not_block_other_requests():
-    async def scenario() -> None:
-        app = BlockedApp()
-        app.released.set()
-        middleware, resume = make_middleware(app), asyncio.Event()
+async def test_clients_that_stop_reading_do_not_block_other_requests():
+    app = BlockedApp()
+    app.released.set()
+    middleware, resume = make_middleware(app), asyncio.Event()
 
-        class StalledReader(Client):
-            async def _send(self, message: Message) -> None:
-                await super()._send(message)
-                if message["type"] == "http.response.body":
-                    await resume.wait()
+    class StalledReader(Client):
+        async def _send(self, message: Message) -> None:
+            await super()._send(message)
+            if message["type"] == "http.response.body":
+                await resume.wait()
 
-        clients = [StalledReader(middleware).send(b"abc") for _ in range(2)]
-        await settle()
-        assert await Client(middleware).send(b"abc").status() == 200
-        resume.set()
-        assert [await client.status() for client in clients] == [200, 200]
-
-    asyncio.run(scenario())
+    clients = [StalledReader(middleware).send(b"abc") for _ in range(2)]
+    await settle()
+    assert await Client(middleware).send(b"abc").status() == 200
+    resume.set()
+    assert [await client.status() for client in clients] == [200, 200]
 
 
-def test_requests_without_a_body_do_not_count_towards_the_concurrency_limit():
-    async def scenario() -> None:
-        app = BlockedApp()
-        middleware = make_middleware(app)
-        clients = [Client(middleware, {}).send(b"") for _ in range(5)]
-        await settle()
-        assert app.started == 5
-        app.released.set()
-        assert [await client.status() for client in clients] == [200] * 5
-
-    asyncio.run(scenario())
+async def test_requests_without_a_body_do_not_count_towards_the_concurrency_limit():
+    app = BlockedApp()
+    middleware = make_middleware(app)
+    clients = [Client(middleware, {}).send(b"") for _ in range(5)]
+    await settle()
+    assert app.started == 5
+    app.released.set()
+    assert [await client.status() for client in clients] == [200] * 5
 
 
-def test_client_disconnecting_while_sending_its_body_is_not_logged_as_an_error(
-    caplog: pytest.LogCaptureFixture,
-):
-    async def scenario() -> None:
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            with pytest.raises(ClientDisconnect):
-                await Request(scope, receive).body()
-            raise ClientDisconnect
-
-        middleware = make_middleware(app)
-        client = Client(middleware).send(b"a", more=True)
-        client.parts.put_nowait({"type": "http.disconnect"})
-        await client.task
-        assert client.sent == []
+async def test_client_disconnecting_while_sending_its_body_is_not_logged_as_an_error(caplog):
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        with pytest.raises(ClientDisconnect):
+            await Request(scope, receive).body()
+        raise ClientDisconnect
 
     with caplog.at_level(logging.INFO, "uwaga_server"):
-        asyncio.run(scenario())
+        client = Client(make_middleware(app)).send(b"a", more=True)
+        client.parts.put_nowait({"type": "http.disconnect"})
+        await client.task
+    assert client.sent == []
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == []

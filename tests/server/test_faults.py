@@ -20,6 +20,8 @@ from uwaga_server.api_errors import ApiError, as_api_error, run_in_thread
 from uwaga_server.document_worker import DocumentWorker
 from uwaga_server.middleware import _clear_frames
 
+pytestmark = pytest.mark.anyio
+
 FAULT_COUNT = 250
 """Number of random exceptions with which the server is tested."""
 MAX_STOP_SECONDS = 10.0
@@ -84,21 +86,17 @@ def test_api_errors_are_raised_unchanged():
 @pytest.mark.parametrize(
     "kind", [StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError]
 )
-def test_exceptions_that_asyncio_tasks_cannot_raise_are_converted(kind: type[BaseException]):
+async def test_exceptions_that_asyncio_tasks_cannot_raise_are_converted(kind: type[BaseException]):
     def fail(*_: object) -> None:
         raise kind("broken")
 
     translator = Translator.load(threads=1)
-
-    async def raised() -> None:
-        async with asyncio.timeout(10):
-            with pytest.raises(ApiError):
-                await run_in_thread(fail)
-            async with AsyncTranslator(translator) as shared:
-                with pytest.raises(RuntimeError, match=kind.__name__):
-                    await shared.call(fail)
-
-    asyncio.run(raised())
+    async with asyncio.timeout(10):
+        with pytest.raises(ApiError):
+            await run_in_thread(fail)
+        async with AsyncTranslator(translator) as shared:
+            with pytest.raises(RuntimeError, match=kind.__name__):
+                await shared.call(fail)
 
 
 def test_stack_frames_of_cyclically_chained_errors_are_cleared():
@@ -138,7 +136,7 @@ class FailingDocument(SimpleNamespace):
             raise random_exception(self.number)
 
 
-def test_document_worker_continues_after_any_failure():
+async def test_document_worker_continues_after_any_failure():
     rng = random.Random(1)
     spec = SimpleNamespace(format="txt", source="en", target="de", owner="", characters=0, name="a.txt")
     documents = [
@@ -164,15 +162,12 @@ def test_document_worker_continues_after_any_failure():
             super().__init__(SimpleNamespace(documents=SimpleNamespace(claim_next=claim_next)), None)  # type: ignore[arg-type]
             self.stopping = threading.Event()
 
-    async def run() -> None:
-        worker.start()
-        while not worker.stopping.is_set():
-            worker.wake()  # does not wait after a failure
-            await asyncio.sleep(0.001)
-        await worker.stop()
-
     worker = Worker()
-    asyncio.run(run())
+    worker.start()
+    while not worker.stopping.is_set():
+        worker.wake()  # does not wait after a failure
+        await asyncio.sleep(0.001)
+    await worker.stop()
     processed = [claimed for claimed in documents if "take" not in claimed.failing_steps]
     assert processed
     assert all(claimed.code for claimed in processed)

@@ -1,6 +1,5 @@
 """Limits on the size of request bodies, and on the memory use of all bodies being received."""
 
-import asyncio
 import contextlib
 import json
 import socket
@@ -22,6 +21,8 @@ from uwaga_server.api_errors import ApiError
 from uwaga_server.metrics import Metrics
 from uwaga_server.middleware import BodyMemory, RequestMiddleware, RequestState
 from uwaga_server.settings import LimitSettings, server_settings
+
+pytestmark = pytest.mark.anyio
 
 MEBIBYTE = 1 << 20
 BODY = json.dumps({"q": "A dog.", "source": "en", "target": "de"}).encode()
@@ -61,31 +62,25 @@ def middleware(total_bytes: int) -> RequestMiddleware:
 
 
 @given(st.lists(st.integers(1, 900), min_size=1, max_size=40))
-def test_unfinished_bodies_do_not_block_complete_ones(sizes: list[int]):
-    async def scenario() -> None:
-        app = middleware(3000)
-        unfinished = [Client(app).send(bytes(size), more=True) for size in sizes]
-        await settle()
-        assert app._body_memory._used <= 3000
-        assert await Client(app, {"content-length": "900"}).send(bytes(900)).status() == 200
-        statuses = [await client.send(b"").status() for client in unfinished]
-        assert set(statuses) <= {200, 503}
-        assert statuses == sorted(statuses, reverse=True)  # the oldest ones were refused
-        assert app._body_memory._used == 0
-
-    asyncio.run(scenario())
+async def test_unfinished_bodies_do_not_block_complete_ones(sizes: list[int]):
+    app = middleware(3000)
+    unfinished = [Client(app).send(bytes(size), more=True) for size in sizes]
+    await settle()
+    assert app._body_memory._used <= 3000
+    assert await Client(app, {"content-length": "900"}).send(bytes(900)).status() == 200
+    statuses = [await client.send(b"").status() for client in unfinished]
+    assert set(statuses) <= {200, 503}
+    assert statuses == sorted(statuses, reverse=True)  # the oldest ones were refused
+    assert app._body_memory._used == 0
 
 
-def test_unfinished_body_is_refused_to_make_room_for_a_complete_one():
-    async def scenario() -> None:
-        app = middleware(1000)
-        first = Client(app).send(bytes(600), more=True)
-        await settle()
-        assert await Client(app).send(bytes(800)).status() == 200
-        assert await first.status() == 503
-        assert int(dict(first.sent[0]["headers"])[b"retry-after"]) >= 1
-
-    asyncio.run(scenario())
+async def test_unfinished_body_is_refused_to_make_room_for_a_complete_one():
+    app = middleware(1000)
+    first = Client(app).send(bytes(600), more=True)
+    await settle()
+    assert await Client(app).send(bytes(800)).status() == 200
+    assert await first.status() == 503
+    assert int(dict(first.sent[0]["headers"])[b"retry-after"]) >= 1
 
 
 def test_total_body_limit_must_allow_the_largest_body():

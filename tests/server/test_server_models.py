@@ -21,6 +21,8 @@ from uwaga_server.served_models import ModelRoute, ServedLanguages, ServedModel,
 from uwaga_server.service import DetectedLanguage, Service
 from uwaga_server.settings import ModelSettings, server_settings
 
+pytestmark = pytest.mark.anyio
+
 TEXT = "A man sleeps."
 
 
@@ -60,10 +62,6 @@ def make_service(
         return with_languages(bundled, model.sources[0], model.targets[0])
 
     return Service(models, ModelPool(load, memory)), loaded
-
-
-def run(coroutine: Callable[[], object]) -> object:
-    return asyncio.run(coroutine())  # type: ignore[arg-type]
 
 
 def test_direct_models_are_preferred_to_pivots():
@@ -109,138 +107,105 @@ def test_language_codes_of_any_style_are_resolved():
     assert (language_name("zh-Hant"), language_name("nb")) == ("Chinese (traditional)", "Norwegian Bokmål")
 
 
-def test_pivot_translation_matches_python_api(bundled: Translator):
+async def test_pivot_translation_matches_python_api(bundled: Translator):
     service, _ = make_service(bundled, served_model("a", "en", "de"), served_model("b", "de", "fr"))
     expected = with_languages(bundled, "en", "de").then(with_languages(bundled, "de", "fr")).translate(TEXT)
-
-    async def work() -> None:
-        result = await service.translate([Request(TEXT, target="fr", source="en")])
-        assert (result.translations[0].text, result.model) == (expected.text, "a + b")
-        await service.close()
-
-    run(work)
+    result = await service.translate([Request(TEXT, target="fr", source="en")])
+    assert (result.translations[0].text, result.model) == (expected.text, "a + b")
+    await service.close()
 
 
-def test_results_for_several_languages_are_in_request_order(bundled: Translator):
+async def test_results_for_several_languages_are_in_request_order(bundled: Translator):
     service, _ = make_service(bundled, served_model("a", "en", "de"), served_model("b", "fr", "de"))
     texts = ["This is surely English, is it not?", "Ceci est une phrase en français.", "Das ist auf Deutsch."]
-
-    async def work() -> None:
-        result = await service.translate([Request(text, target="de") for text in texts])
-        assert [text.source for text in result.texts] == ["en", "fr", "de"]
-        assert result.translations[2].text == texts[2]
-        assert [translation.source for translation in result.translations] == texts
-        await service.close()
-
-    run(work)
+    result = await service.translate([Request(text, target="de") for text in texts])
+    assert [text.source for text in result.texts] == ["en", "fr", "de"]
+    assert result.translations[2].text == texts[2]
+    assert [translation.source for translation in result.translations] == texts
+    await service.close()
 
 
-def test_concurrent_requests_load_a_model_only_once(bundled: Translator):
+async def test_concurrent_requests_load_a_model_only_once(bundled: Translator):
     service, loaded = make_service(bundled, served_model("a", "en", "de", preload=False))
-
-    async def work() -> None:
-        await asyncio.gather(
-            *(service.translate([Request(TEXT, target="de", source="en")]) for _ in range(8))
-        )
-        await service.close()
-
-    run(work)
+    await asyncio.gather(*(service.translate([Request(TEXT, target="de", source="en")]) for _ in range(8)))
+    await service.close()
     assert loaded == ["a"]
 
 
-def test_cancelled_request_does_not_cancel_loading(bundled: Translator):
+async def test_cancelled_request_does_not_cancel_loading(bundled: Translator):
     may_load = threading.Event()
     service, loaded = make_service(bundled, served_model("a", "en", "de"), on_load=lambda: may_load.wait(30))
-
-    async def work() -> None:
-        for _ in range(3):
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(service.translate([Request(TEXT, target="de", source="en")]), 0.05)
-        may_load.set()
-        await service.translate([Request(TEXT, target="de", source="en")])
-        await service.close()
-
-    run(work)
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(service.translate([Request(TEXT, target="de", source="en")]), 0.05)
+    may_load.set()
+    await service.translate([Request(TEXT, target="de", source="en")])
+    await service.close()
     assert loaded == ["a"]
 
 
 @pytest.mark.parametrize(
     ("error", "message"), [(None, "/secret/place: broken"), (ValueError("a bug"), "ValueError: a bug")]
 )
-def test_model_that_fails_to_load_does_not_affect_others(
+async def test_model_that_fails_to_load_does_not_affect_others(
     bundled: Translator, error: Exception | None, message: str
 ):
     models = served_model("a", "en", "de"), served_model("b", "fr", "de")
     service, _ = make_service(bundled, *models, fails="b", error=error)
-
-    async def work() -> None:
-        await service.start()
-        assert service.ready
-        await service.translate([Request(TEXT, target="de", source="en")])
-        with pytest.raises(ApiError) as refused:
-            await service.translate([Request(TEXT, target="de", source="fr")])
-        assert (refused.value.status, refused.value.code) == (503, "model_unavailable")
-        assert refused.value.retry_after
-        assert "/secret" not in refused.value.message
-        assert service.pool.failures() == {"b": message}
-        await service.close()
-
-    run(work)
+    await service.start()
+    assert service.ready
+    await service.translate([Request(TEXT, target="de", source="en")])
+    with pytest.raises(ApiError) as refused:
+        await service.translate([Request(TEXT, target="de", source="fr")])
+    assert (refused.value.status, refused.value.code) == (503, "model_unavailable")
+    assert refused.value.retry_after
+    assert "/secret" not in refused.value.message
+    assert service.pool.failures() == {"b": message}
+    await service.close()
 
 
-def test_least_recently_used_model_is_unloaded(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def small_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each model take 50 MiB."""
     memory_sizes = iter(range(0, 10**12, 50 << 20))
-    monkeypatch.setattr("uwaga_server.models._resident_memory", lambda: next(memory_sizes))  # 50 MiB each
+    monkeypatch.setattr("uwaga_server.models._resident_memory", lambda: next(memory_sizes))
+
+
+async def test_least_recently_used_model_is_unloaded(bundled: Translator, small_models: None):
     models = [
         served_model(name, source, "de", preload=False)
         for name, source in (("a", "en"), ("b", "fr"), ("c", "es"))
     ]
     service, loaded = make_service(bundled, *models, memory=100)
-
-    async def work() -> None:
-        for source in ("en", "fr", "en", "es", "en"):
-            await service.translate([Request(TEXT, target="de", source=source)])
-        assert service.pool.loaded_names() == ["a", "c"]
-        assert loaded == ["a", "b", "c"]  # b is the least recently used model
-        await service.close()
-
-    run(work)
+    for source in ("en", "fr", "en", "es", "en"):
+        await service.translate([Request(TEXT, target="de", source=source)])
+    assert service.pool.loaded_names() == ["a", "c"]
+    assert loaded == ["a", "b", "c"]  # b is the least recently used model
+    await service.close()
 
 
-def test_models_in_use_are_not_unloaded(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
-    memory_sizes = iter(range(0, 10**12, 50 << 20))
-    monkeypatch.setattr("uwaga_server.models._resident_memory", lambda: next(memory_sizes))
+async def test_models_in_use_are_not_unloaded(bundled: Translator, small_models: None):
     models = [served_model(name, source, "de", preload=False) for name, source in (("a", "en"), ("b", "fr"))]
     service, _ = make_service(bundled, *models, memory=60)
-
-    async def work() -> None:
-        async with service.pool.translator(service.languages.route("en", "de") or ()):
-            await service.translate([Request(TEXT, target="de", source="fr")])
-            assert service.pool.loaded_names() == ["a", "b"]
-        await service.close()
-
-    run(work)
+    async with service.pool.translator(service.languages.route("en", "de") or ()):
+        await service.translate([Request(TEXT, target="de", source="fr")])
+        assert service.pool.loaded_names() == ["a", "b"]
+    await service.close()
 
 
-def test_model_of_a_waiting_request_is_not_unloaded(bundled: Translator, monkeypatch: pytest.MonkeyPatch):
+async def test_model_of_a_waiting_request_is_not_unloaded(bundled: Translator, small_models: None):
     """Loading the second model of a route does not unload the first."""
-    memory_sizes = iter(range(0, 10**12, 50 << 20))
-    monkeypatch.setattr("uwaga_server.models._resident_memory", lambda: next(memory_sizes))
     models = [("a", "en", "de"), ("b", "de", "fr"), ("c", "es", "pt")]
     service, loaded = make_service(
         bundled, *(served_model(*model, preload=False) for model in models), memory=60
     )
-
-    async def work() -> None:
-        await service.translate([Request(TEXT, target="pt", source="es")])
-        requests = [service.translate([Request(TEXT, target="fr", source="en")]) for _ in range(3)]
-        await asyncio.gather(*requests)
-        assert service.pool.loaded_names() == ["a", "b"]
-        await service.translate([Request(TEXT, target="pt", source="es")])
-        assert service.pool.loaded_names() == ["c"]
-        await service.close()
-
-    run(work)
+    await service.translate([Request(TEXT, target="pt", source="es")])
+    requests = [service.translate([Request(TEXT, target="fr", source="en")]) for _ in range(3)]
+    await asyncio.gather(*requests)
+    assert service.pool.loaded_names() == ["a", "b"]
+    await service.translate([Request(TEXT, target="pt", source="es")])
+    assert service.pool.loaded_names() == ["c"]
+    await service.close()
     assert loaded == ["c", "a", "b", "c"]
 
 
@@ -271,7 +236,7 @@ def test_errors_in_server_settings_name_the_setting():
     assert uwaga.__version__
 
 
-def test_failed_request_cancels_the_translation_of_its_other_texts():
+async def test_failed_request_cancels_the_translation_of_its_other_texts():
     """The request in one language fails, so the texts in the other language are cancelled."""
     cancelled: list[str] = []
 
@@ -300,11 +265,8 @@ def test_failed_request_cancels_the_translation_of_its_other_texts():
         [served_model("a", "en", "pl"), served_model("b", "de", "pl")], cast("ModelPool", FakePool())
     )
     with pytest.raises(ApiError, match="too many"):
-        run(
-            lambda: asyncio.wait_for(
-                fake_service.translate([Request(text, target="pl") for text in ("en", "de")]), 20
-            )
-        )
+        async with asyncio.timeout(20):
+            await fake_service.translate([Request(text, target="pl") for text in ("en", "de")])
     assert cancelled == ["de"]
 
 

@@ -14,6 +14,8 @@ from uwaga.errors import BusyError, CancelledRequestError, DataError, DeadlineEr
 from uwaga.scheduling.batching_decoder import BatchingBeamSearch
 from uwaga.translator.request import Request
 
+pytestmark = pytest.mark.anyio
+
 TEXTS = ["A dog runs across the grass.", "Two men are cooking.", "A girl in a red dress.\n\nShe smiles.", ""]
 
 
@@ -22,66 +24,49 @@ def translator() -> Translator:
     return Translator.load(threads=1)
 
 
-def test_asynchronous_results_equal_synchronous_results(translator: Translator) -> None:
-    async def translate_concurrently() -> list[object]:
-        async with AsyncTranslator(translator) as shared:
-            requests = [shared.translate(text, nbest=2) for text in TEXTS]
-            translations = await asyncio.gather(*requests, shared.translate(TEXTS, beam=1))
-            assert (shared.waiting, shared.running) == (0, 0)
-            return list(translations)
-
-    *separate, batch = asyncio.run(translate_concurrently())
+async def test_asynchronous_results_equal_synchronous_results(translator: Translator) -> None:
+    async with AsyncTranslator(translator) as shared:
+        requests = [shared.translate(text, nbest=2) for text in TEXTS]
+        *separate, batch = await asyncio.gather(*requests, shared.translate(TEXTS, beam=1))
+        assert (shared.waiting, shared.running) == (0, 0)
     assert separate == [translator.translate(text, nbest=2) for text in TEXTS]
     assert batch == translator.translate(TEXTS, beam=1)
 
 
-def test_joined_stream_pieces_equal_the_translation(translator: Translator) -> None:
-    async def joined_stream() -> str:
-        async with AsyncTranslator(translator) as shared:
-            return "".join([piece async for piece in shared.stream(TEXTS[2])])
-
-    assert asyncio.run(joined_stream()) == translator.translate(TEXTS[2], beam=1).text
+async def test_joined_stream_pieces_equal_the_translation(translator: Translator) -> None:
+    async with AsyncTranslator(translator) as shared:
+        pieces = [piece async for piece in shared.stream(TEXTS[2])]
+    assert "".join(pieces) == translator.translate(TEXTS[2], beam=1).text
 
 
 @pytest.mark.parametrize("max_length", [2, 99])
-def test_stream_reports_a_truncated_translation(translator: Translator, max_length: int) -> None:
-    request = Request(TEXTS[0], search={"beam": 1, "max_length": max_length})
-
-    async def is_truncated() -> bool:
-        truncated = asyncio.Event()
-        async with AsyncTranslator(translator) as shared:
-            async for _ in shared.run_stream(request, on_truncated=truncated.set):
-                assert not truncated.is_set()
-        return truncated.is_set()
-
+async def test_stream_reports_a_truncated_translation(translator: Translator, max_length: int) -> None:
+    request, truncated = Request(TEXTS[0], search={"beam": 1, "max_length": max_length}), asyncio.Event()
+    async with AsyncTranslator(translator) as shared:
+        async for _ in shared.run_stream(request, on_truncated=truncated.set):
+            assert not truncated.is_set()
     [translation] = translator.run([request])
-    assert asyncio.run(is_truncated()) == translation.truncated == (max_length == 2)
+    assert truncated.is_set() == translation.truncated == (max_length == 2)
 
 
-def test_errors_are_raised_in_the_caller(translator: Translator) -> None:
-    async def check_errors() -> None:
-        async with AsyncTranslator(translator) as shared:
-            with pytest.raises(SettingsError, match="beam"):
-                await shared.translate("A dog.", beam=0)
-            with pytest.raises(DataError):
-                await shared.translate("A dog\ud800.")
-            with pytest.raises(SettingsError, match="beam"):
-                async for _ in shared.stream("A dog.", beam=3):
-                    pass
-        with pytest.raises(CancelledRequestError, match="closed"):
-            await shared.translate("A dog.")
-
-    asyncio.run(check_errors())
+async def test_errors_are_raised_in_the_caller(translator: Translator) -> None:
+    async with AsyncTranslator(translator) as shared:
+        with pytest.raises(SettingsError, match="beam"):
+            await shared.translate("A dog.", beam=0)
+        with pytest.raises(DataError):
+            await shared.translate("A dog\ud800.")
+        with pytest.raises(SettingsError, match="beam"):
+            async for _ in shared.stream("A dog.", beam=3):
+                pass
+    with pytest.raises(CancelledRequestError, match="closed"):
+        await shared.translate("A dog.")
 
 
-def test_full_queue_rejects_new_requests(translator: Translator) -> None:
-    async def translate_all() -> list[object]:
-        async with AsyncTranslator(translator, max_waiting=2, workers=1) as shared:
-            return await asyncio.gather(
-                *(shared.translate(TEXTS[0]) for _ in range(12)), return_exceptions=True
-            )
-
-    results = asyncio.run(translate_all())
+async def test_full_queue_rejects_new_requests(translator: Translator) -> None:
+    async with AsyncTranslator(translator, max_waiting=2, workers=1) as shared:
+        results = await asyncio.gather(
+            *(shared.translate(TEXTS[0]) for _ in range(12)), return_exceptions=True
+        )
     refused = [result for result in results if isinstance(result, BusyError)]
     assert refused
     assert all(error.retry_after > 0 for error in refused)
@@ -90,34 +75,24 @@ def test_full_queue_rejects_new_requests(translator: Translator) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities per thread")
-def test_nice_option_lowers_engine_thread_priority(translator: Translator) -> None:
-    async def run() -> None:
-        async with AsyncTranslator(translator, nice=3) as shared:
-            await shared.translate(TEXTS[0])
-            thread_ids = [
-                thread.native_id for thread in threading.enumerate() if thread.name == "uwaga-batch"
-            ]
-            assert process_priority + 3 in [
-                os.getpriority(os.PRIO_PROCESS, thread_id)
-                for thread_id in thread_ids
-                if thread_id is not None
-            ]
-            assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == process_priority
-
+async def test_nice_option_lowers_engine_thread_priority(translator: Translator) -> None:
     process_priority = os.getpriority(os.PRIO_PROCESS, 0)
-    asyncio.run(run())
+    async with AsyncTranslator(translator, nice=3) as shared:
+        await shared.translate(TEXTS[0])
+        thread_ids = [thread.native_id for thread in threading.enumerate() if thread.name == "uwaga-batch"]
+        assert process_priority + 3 in [
+            os.getpriority(os.PRIO_PROCESS, thread_id) for thread_id in thread_ids if thread_id is not None
+        ]
+        assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == process_priority
     with pytest.raises(SettingsError, match="nice"):
         AsyncTranslator(translator, nice=20)
 
 
-def test_expired_deadline_raises_an_error(translator: Translator) -> None:
-    async def check_deadline() -> None:
-        async with AsyncTranslator(translator, workers=1) as shared:
-            with pytest.raises(DeadlineError, match="not answered within"):
-                await shared.translate(TEXTS * 50, deadline=0.01)
-            assert await shared.translate(TEXTS[0], deadline=60) == translator.translate(TEXTS[0])
-
-    asyncio.run(check_deadline())
+async def test_expired_deadline_raises_an_error(translator: Translator) -> None:
+    async with AsyncTranslator(translator, workers=1) as shared:
+        with pytest.raises(DeadlineError, match="not answered within"):
+            await shared.translate(TEXTS * 50, deadline=0.01)
+        assert await shared.translate(TEXTS[0], deadline=60) == translator.translate(TEXTS[0])
 
 
 def test_completed_request_leaves_no_reference_cycles(translator: Translator) -> None:
