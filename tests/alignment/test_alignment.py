@@ -89,9 +89,7 @@ def test_grow_diagonal_matches_hand_calculation() -> None:
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.floats(0.1, 14.0))
-def test_position_prior_sums_to_one_and_decreases_with_distance_from_the_diagonal(
-    source, target, tension
-) -> None:
+def test_position_prior_sums_to_one_and_decreases_with_distance_from_the_diagonal(source, target, tension):
     deviations = distances(source, target)
     prior = diagonal_prior(deviations, tension)
     np.testing.assert_allclose(prior.sum(axis=1), 1.0, rtol=1e-5)

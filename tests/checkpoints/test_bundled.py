@@ -35,9 +35,7 @@ def test_example_sentence_translates_as_expected(translator: Translator) -> None
 
 
 @pytest.mark.parametrize("text", ["i want to buy a car.", "I want to buy a car", "i want to buy a car"])
-def test_text_without_capitals_or_full_stop_is_translated_correctly(
-    translator: Translator, text: str
-) -> None:
+def test_text_without_capitals_or_full_stop_is_translated_correctly(translator, text) -> None:
     words = translator.translate(text).text.rstrip(".!").casefold().split()
     assert words[0] == "ich" and words[-3:] == ["ein", "auto", "kaufen"]
 

@@ -42,9 +42,7 @@ def test_model_trained_by_the_command_translates(tmp_path: Path, capsys: pytest.
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
-def test_average_command_reproduces_the_final_model_of_the_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_average_command_reproduces_the_final_model_of_the_run(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(Validation, "score", lambda *_: 0.0)  # so that the mean is never worse
     write_reversal_corpus(tmp_path)
     path, run_folder = tmp_path / "s.yaml", tmp_path / "run"
@@ -82,9 +80,7 @@ def test_average_command_reproduces_the_final_model_of_the_run(
         ("data.train=[nowhere.tsv]", "nowhere.tsv"),
     ],
 )
-def test_settings_error_messages_fit_on_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str, message: str
-) -> None:
+def test_settings_error_messages_fit_on_one_line(tmp_path, capsys, change, message) -> None:
     write_reversal_corpus(tmp_path)
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(toy_values(tmp_path)))
@@ -93,9 +89,7 @@ def test_settings_error_messages_fit_on_one_line(
     assert message in errors.replace("\n", "") and "Traceback" not in errors
 
 
-def test_init_writes_settings_with_the_given_corpora_and_preset(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_init_writes_settings_with_the_given_corpora_and_preset(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, lines in (("a.en", 9), ("a.de.gz", 9), ("large.tsv", 1_000_000), ("b.tsv", 1)):
         Path(name).write_bytes(b"Some text of a size.\n" * lines)
@@ -135,13 +129,7 @@ def test_init_does_not_import_torch(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("preset", "sizes"), [("tiny", ("width",)), ("luong-small", ("hidden", "embedding"))]
 )
-def test_init_estimates_the_training_time_of_a_preset(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    preset: str,
-    sizes: tuple[str, ...],
-) -> None:
+def test_init_estimates_the_training_time_of_a_preset(tmp_path, capsys, monkeypatch, preset, sizes) -> None:
     monkeypatch.setattr(estimate, "_MAX_ERROR", float("inf"))  # a busy machine would measure for a minute
     smaller = (
         *(f"model.{size}=32" for size in sizes),
@@ -189,9 +177,7 @@ def test_set_option_changes_values_of_the_preset(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("option", [["--init"], ["--estimate"], ["--sweep", "sweep.yaml"]])
-def test_single_process_options_are_rejected_under_torchrun(
-    tmp_path: Path, option: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_single_process_options_are_rejected_under_torchrun(tmp_path, option, monkeypatch, capsys) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert run("train", tmp_path / "s.yaml", *option) == 1
     assert f"{option[0]} runs in a single process" in capsys.readouterr().err

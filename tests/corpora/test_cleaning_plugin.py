@@ -14,9 +14,7 @@ GUIDE = Path(__file__).parents[2] / "docs/guides/plugins.md"
 
 
 @pytest.mark.parametrize("in_settings", [False, True])
-def test_cleaning_rule_of_a_plugin_is_applied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_settings: bool
-) -> None:
+def test_cleaning_rule_of_a_plugin_is_applied(tmp_path, monkeypatch, in_settings) -> None:
     forget_plugins(monkeypatch, RULES)
     [sample] = re.findall(r"^```py title=\"colons.py\"\n(.*?)^```$", GUIDE.read_text("utf-8"), re.M | re.S)
     (tmp_path / "colons.py").write_text(sample, "utf-8")

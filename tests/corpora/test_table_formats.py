@@ -42,9 +42,7 @@ def test_blocks_end_at_the_first_row_that_fills_them(sizes: list[int], rows: int
 
 
 @given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 9), st.integers(1, 120), st.data())
-def test_blocks_are_the_same_whichever_block_is_read_first(
-    sizes: list[int], rows: int, size: int, data
-) -> None:
+def test_blocks_are_the_same_whichever_block_is_read_first(sizes, rows, size, data) -> None:
     block_sizes = blocks(sizes, rows, size)
     start = data.draw(st.integers(0, len(block_sizes)))
     assert (
@@ -122,9 +120,7 @@ def test_reading_a_parquet_block_does_not_read_the_whole_file(tmp_path: Path) ->
 
 
 @given(st.lists(st.integers(1, 60), max_size=40), st.integers(1, 7), st.integers(1, 100))
-def test_text_windows_stay_within_limits_unless_they_contain_one_text(
-    sizes: list[int], limit: int, characters: int
-) -> None:
+def test_text_windows_stay_within_limits_unless_they_contain_one_text(sizes, limit, characters) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(translation, "WINDOW_CHARACTERS", characters)
         windows = list(translation.windows(sizes, sizes, limit))

@@ -45,9 +45,7 @@ def expected(texts: list[str]) -> list[str]:
     return translate_texts(texts)
 
 
-def test_text_files_are_translated_line_by_line(
-    texts: list[str], expected: list[str], tmp_path: Path
-) -> None:
+def test_text_files_are_translated_line_by_line(texts, expected, tmp_path) -> None:
     folder = tmp_path / "in"
     (folder / "b").mkdir(parents=True)
     (folder / "a.txt.gz").write_bytes(gzip.compress("\n".join(texts[:13]).encode()))
@@ -61,9 +59,7 @@ def test_text_files_are_translated_line_by_line(
     assert sorted(path.name for path in (tmp_path / "out").iterdir())[0] == "manifest.json"
 
 
-def test_json_lines_output_contains_scores_and_alignment(
-    texts: list[str], expected: list[str], tmp_path: Path
-) -> None:
+def test_json_lines_output_contains_scores_and_alignment(texts, expected, tmp_path) -> None:
     rows = [{"id": row_id, "text": text, "title": None} for row_id, text in enumerate(texts)]
     rows[3] = {"id": 3, "text": 17, "title": "A dog."}
     rows[4] = {"id": 4}
@@ -86,9 +82,7 @@ def test_json_lines_output_contains_scores_and_alignment(
     assert (rows_out[24]["de"], rows_out[24]["de_score"]) == ("", None)
 
 
-def test_parquet_output_keeps_the_input_columns(
-    texts: list[str], expected: list[str], tmp_path: Path
-) -> None:
+def test_parquet_output_keeps_the_input_columns(texts, expected, tmp_path) -> None:
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     before = arrow.table(
@@ -439,9 +433,7 @@ def test_part_size_grows_from_a_small_first_part():
     assert next(part_sizes(10**9, 7)) == 7
 
 
-def test_job_with_growing_parts_resumes_at_the_next_part(
-    texts: list[str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_job_with_growing_parts_resumes_at_the_next_part(texts, expected, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("uwaga_corpora.jobs.engine.FIRST_PART_ROWS", 2)
     folder = tmp_path / "in"
     folder.mkdir()

@@ -76,9 +76,7 @@ def upload(url: str, files: dict[str, bytes]) -> None:
         system.pipe_file(f"{url}/{name}", content)
 
 
-def test_slow_and_faulty_object_store_does_not_change_the_output(
-    faulty_store, tmp_path: Path, monkeypatch
-) -> None:
+def test_slow_and_faulty_object_store_does_not_change_the_output(faulty_store, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(uwaga.files.store, "PAUSE", 0.01)
     lines = [f"{line}\n" for line in sentences(120)]
     files = {"a.txt": "".join(lines[:50]).encode(), "b/c.txt": "".join(lines[50:]).encode()}

@@ -120,9 +120,7 @@ def test_each_pair_occurs_exactly_once_per_epoch(corpus: PreparedCorpus, mode: s
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_batch_depends_only_on_the_seed_the_epoch_and_the_index(
-    corpus: PreparedCorpus, mode: str, monkeypatch
-) -> None:
+def test_batch_depends_only_on_the_seed_the_epoch_and_the_index(corpus, mode, monkeypatch) -> None:
     monkeypatch.setattr(plans, "MIN_SAMPLED_POOL", 80)
     first = corpus.batches(mode)
     epochs = [[first.batch(epoch, index) for index in range(first.count(epoch))] for epoch in (0, 1)]
@@ -220,9 +218,7 @@ def test_joined_columns_return_the_requested_rows(rows: list[list[int]], data: s
 
 
 @pytest.mark.parametrize("growth", [1.0, 1.02, 5.0])
-def test_batches_of_sampled_segmentations_fit_the_token_budget(
-    corpus: PreparedCorpus, growth: float, monkeypatch
-) -> None:
+def test_batches_of_sampled_segmentations_fit_the_token_budget(corpus, growth, monkeypatch) -> None:
     """If sampled rows are much longer than expected, stored rows replace the longest of them."""
     monkeypatch.setattr(plans, "MIN_SAMPLED_POOL", 100)
     batches = corpus.batches("drawn")

@@ -107,9 +107,7 @@ def test_invalid_lines_are_counted(tmp_path: Path) -> None:
         (b"a\t" + b"b" * (1 << 20), "line over 1 MiB"),
     ],
 )
-def test_invalid_line_error_names_the_file_and_the_line_number(
-    tmp_path: Path, line: bytes, fault: str
-) -> None:
+def test_invalid_line_error_names_the_file_and_the_line_number(tmp_path, line, fault) -> None:
     path = write(tmp_path / "bad.tsv", b"a\tb\n" * 300 + line + b"\na\tb\n")
     with pytest.raises(DataError, match=rf"bad\.tsv, line 301: {fault}"):
         read([path], bad_lines="stop")
@@ -185,9 +183,7 @@ def test_concatenated_compressed_streams_are_read(tmp_path: Path, ending: str) -
 )
 @pytest.mark.parametrize("checksum", [False, True])
 @pytest.mark.parametrize("sized", [False, True])
-def test_complete_zstd_frames_are_read_and_truncated_ones_rejected(
-    tmp_path: Path, content: bytes, checksum: bool, sized: bool
-) -> None:
+def test_complete_zstd_frames_are_read_and_truncated_ones_rejected(tmp_path, content, checksum, sized):
     frame = zstandard.ZstdCompressor(write_checksum=checksum, write_content_size=sized).compress(content)
     skippable = b"\x5f\x2a\x4d\x18" + (200_000).to_bytes(4, "little") + bytes(200_000)
     path = tmp_path / "frames.zst"
@@ -229,9 +225,7 @@ LINE = st.text(st.characters(blacklist_characters="\n\r", blacklist_categories=[
 
 
 @given(st.lists(LINE, max_size=12), st.sampled_from(list(COMPRESSORS)), st.booleans())
-def test_reading_lines_returns_the_written_lines(
-    tmp_path_factory: pytest.TempPathFactory, lines, ending, final
-) -> None:
+def test_reading_lines_returns_the_written_lines(tmp_path_factory, lines, ending, final) -> None:
     padding = ["text " * 400]  # so that no example looks like a binary file
     lines = padding + lines
     path = tmp_path_factory.mktemp("lines") / f"x{ending}"

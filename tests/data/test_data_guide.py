@@ -135,9 +135,7 @@ def test_links_connect_pieces_of_linked_words(tmp_path: Path, mode: str, tag: st
         (["0-5", *LINKS[1:]], r"c.links, line 1: a link refers to target word 5, but the target has only 5"),
     ],
 )
-def test_links_that_do_not_fit_the_corpus_are_reported(
-    tmp_path: Path, links: list[str], message: str
-) -> None:
+def test_links_that_do_not_fit_the_corpus_are_reported(tmp_path, links, message) -> None:
     corpus_settings, file = corpus(tmp_path, links)
     with pytest.raises(DataError, match=message):
         list(read_corpus(corpus_settings, links=file))

@@ -100,9 +100,7 @@ def short_retry_delays(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("ending", list(COMPRESSORS))
 @pytest.mark.parametrize("kind", list(WRITERS))
-def test_corpora_of_each_format_and_compression_are_read_from_disk_and_url(
-    tmp_path, memory, kind: str, ending: str
-) -> None:
+def test_corpora_of_each_format_and_compression_are_read_from_disk_and_url(tmp_path, memory, kind, ending):
     content = COMPRESSORS[ending](WRITERS[kind](PAIRS))
     path = tmp_path / f"c{kind}{ending}"
     path.write_bytes(content)
@@ -223,9 +221,7 @@ def test_tmx_markup_is_removed_and_language_variants_are_read(tmp_path: Path) ->
         (b"", "not a complete TMX file"),
     ],
 )
-def test_invalid_tmx_is_rejected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, message: str
-) -> None:
+def test_invalid_tmx_is_rejected(tmp_path, monkeypatch, content, message) -> None:
     monkeypatch.setattr("uwaga.data.tmx.MAX_MARKUP_BYTES", 4 << 20)
     (tmp_path / "a.tmx").write_bytes(content)
     with pytest.raises(DataError, match=message):
@@ -288,9 +284,7 @@ LINE = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max
 
 
 @given(st.lists(st.tuples(LINE, LINE), min_size=1, max_size=8))
-def test_written_jsonl_parquet_and_tmx_corpora_are_read_back(
-    tmp_path_factory: pytest.TempPathFactory, pairs
-) -> None:
+def test_written_jsonl_parquet_and_tmx_corpora_are_read_back(tmp_path_factory, pairs) -> None:
     folder = tmp_path_factory.mktemp("formats")
     for name, content in (("a.jsonl", jsonl(pairs)), ("a.parquet", parquet(pairs)), ("a.tmx", tmx(pairs))):
         (folder / name).write_bytes(content)
@@ -373,9 +367,7 @@ def test_object_changed_while_reading_is_rejected(faulty_store, monkeypatch) -> 
         list(reader)
 
 
-def test_missing_or_invalid_remote_objects_are_rejected(
-    memory, short_retry_delays: None, tmp_path: Path
-) -> None:
+def test_missing_or_invalid_remote_objects_are_rejected(memory, short_retry_delays, tmp_path) -> None:
     with pytest.raises(DataError, match=r"memory://nowhere\.tsv: no such object"):
         read("memory://nowhere.tsv")
     with pytest.raises(DataError, match="Protocol not known"):

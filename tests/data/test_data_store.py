@@ -108,9 +108,7 @@ def exhausted_reader(settings: DataSettings):
     return reader
 
 
-def test_store_is_reused_only_if_corpus_and_settings_are_unchanged(
-    tokeniser, corpus: Path, tmp_path: Path
-) -> None:
+def test_store_is_reused_only_if_corpus_and_settings_are_unchanged(tokeniser, corpus, tmp_path) -> None:
     store, report = build(tokeniser, corpus)
     settings = data_settings(corpus, augment={"lower": 0.0})
     reader = exhausted_reader(settings)

@@ -251,9 +251,7 @@ def test_samples_cover_every_document_format() -> None:
 
 @pytest.mark.parametrize("name", [*FILES, *ARCHIVES])
 @given(numbers=NUMBERS)
-def test_every_text_is_translated_or_copied_with_a_reason(
-    name: str, numbers: list[int], tmp_path_factory
-) -> None:
+def test_every_text_is_translated_or_copied_with_a_reason(name, numbers, tmp_path_factory) -> None:
     content, words = document(name, numbers)
     folder = tmp_path_factory.mktemp("silence")
     document_format = base_format(name)

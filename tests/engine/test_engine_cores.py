@@ -41,9 +41,7 @@ def test_number_of_usable_cores_respects_the_affinity_mask() -> None:
         ("no such form", {}, math.inf),
     ],
 )
-def test_cpu_quota_is_read_from_control_groups(
-    tmp_path: Path, lines: str, files: dict[str, str], quota: float
-) -> None:
+def test_cpu_quota_is_read_from_control_groups(tmp_path, lines, files, quota) -> None:
     cgroup_root, membership = tmp_path / "groups", tmp_path / "cgroup"
     membership.write_text(lines)
     for name, text in files.items():

@@ -40,9 +40,7 @@ class FakeMsvcrt:
             self.held.add(requested)
 
 
-def test_lock_on_windows_covers_bytes_beyond_the_content(
-    handle: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lock_on_windows_covers_bytes_beyond_the_content(handle, monkeypatch) -> None:
     windows = FakeMsvcrt()
     monkeypatch.setattr(handles, "fcntl", None)
     monkeypatch.setattr(handles, "msvcrt", windows)
@@ -59,9 +57,7 @@ def test_lock_on_windows_covers_bytes_beyond_the_content(
     assert not windows.held
 
 
-def test_systems_without_file_locks_are_supported(
-    handle: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_systems_without_file_locks_are_supported(handle, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(handles, "fcntl", None)
     assert handles.try_lock(handle) is None
     with handles.range_lock(handle, 0, 8), file_lock(tmp_path / "lock"), file_lock(tmp_path / "lock"):

@@ -36,9 +36,7 @@ def advisories() -> dict[str, Any]:
     return json.loads((ROOT / "release/advisories.json").read_text(encoding="utf-8"))
 
 
-def test_minimum_versions_have_no_known_vulnerabilities(
-    script: ModuleType, advisories: dict[str, Any]
-) -> None:
+def test_minimum_versions_have_no_known_vulnerabilities(script, advisories) -> None:
     assert list(script.affected_minimums(script.dependencies(), advisories)) == []
 
 
@@ -47,16 +45,12 @@ def test_advisories_list_all_dependencies(script: ModuleType, advisories: dict[s
 
 
 @pytest.mark.parametrize("name", OLD_MINIMUMS)
-def test_vulnerable_minimum_versions_are_detected(
-    script: ModuleType, advisories: dict[str, Any], name: str
-) -> None:
+def test_vulnerable_minimum_versions_are_detected(script, advisories, name) -> None:
     requirements = {name: [Requirement(f"{name}>={OLD_MINIMUMS[name]}")]}
     assert any("CVE" in line for line in script.affected_minimums(requirements, advisories))
 
 
-def test_vulnerable_functions_listed_as_unused_are_not_called(
-    script: ModuleType, advisories: dict[str, Any]
-) -> None:
+def test_vulnerable_functions_listed_as_unused_are_not_called(script, advisories) -> None:
     """Minimum versions may have vulnerabilities only in functions that uwaga does not call."""
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     for names in advisories["unused"].values():

@@ -85,9 +85,7 @@ def stack(run: Callable[[str], None], engine: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("engine", ["torch", "native"])
-def test_call_stack_from_the_text_to_the_search_is_short(
-    engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_call_stack_from_the_text_to_the_search_is_short(engine, monkeypatch) -> None:
     for run, limit in ((run_on_command_line, 13), (run_in_python, 8)):
         names = [function for _, function in stack(run, engine, monkeypatch)]
         assert names.index("search") + 1 <= limit, names
@@ -101,9 +99,7 @@ def test_call_stack_from_the_text_to_the_search_is_short(
         ("on the native engine", "native", run_in_python),
     ],
 )
-def test_documented_frames_occur_in_the_call_stack_in_order(
-    title: str, engine: str, run: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documented_frames_occur_in_the_call_stack_in_order(title, engine, run, monkeypatch) -> None:
     frames = iter(stack(run, engine, monkeypatch))
     for line in documented_frames(title):
         assert line in frames, f"{PAGE}, {title!r}: {line} is not on the way, or not in this order"
@@ -244,9 +240,7 @@ def test_loading_a_model_calls_functions_of_few_modules() -> None:
     assert len(entered.calls_to_higher_layers) <= 8, entered.calls_to_higher_layers
 
 
-def test_call_stack_from_the_command_line_to_the_softmax_spans_few_files(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_call_stack_from_the_command_line_to_the_softmax_spans_few_files(monkeypatch) -> None:
     files = {file for file, _ in stack(run_on_command_line, "torch", monkeypatch)}
     assert len(files) <= 17, sorted(files)
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 import pytest
 
@@ -54,9 +54,7 @@ def test_mypy_rejects_exactly_the_calls_marked_as_wrong() -> None:
         (CardOptions, CardFields, {}),
     ],
 )
-def test_call_options_have_the_types_of_record_fields(
-    options: type, record: type, wider: dict[str, Any]
-) -> None:
+def test_call_options_have_the_types_of_record_fields(options, record, wider) -> None:
     """A call may also pass None, and some options accept more types than the field stores."""
     fields = get_type_hints(record, localns=vars(call_options))
     expected = {

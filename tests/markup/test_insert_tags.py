@@ -317,9 +317,7 @@ def inserted(html: str, target: str, *links: tuple[int, int]) -> str:
         ("very <b>un</b>happy", "très triste", [(0, 0), (1, 1)], "très <b>triste</b>"),
     ],
 )
-def test_tags_inside_words_enclose_the_corresponding_part_of_the_translation(
-    html, target, links, expected
-) -> None:
+def test_tags_inside_words_enclose_the_corresponding_part_of_the_translation(html, target, links, expected):
     assert inserted(html, target, *links) == expected
 
 

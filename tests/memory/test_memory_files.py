@@ -168,9 +168,7 @@ def test_file_without_the_languages_of_the_memory_is_refused(tmp_path: Path) -> 
         ("drop", "bold and  of "),
     ],
 )
-def test_inline_code_option_controls_how_inline_codes_are_read(
-    tmp_path: Path, codes: str, expected: str
-) -> None:
+def test_inline_code_option_controls_how_inline_codes_are_read(tmp_path, codes, expected) -> None:
     segment = (
         '<bpt i="1">&lt;b&gt;</bpt>bold<ept i="1">&lt;/b&gt;</ept><ph x="2">{0}</ph> <hi>and</hi> '
         "<it pos='isolated'>&lt;i/&gt;</it> of <ph>&lt;a href='<sub>x</sub>'&gt;</ph><ph/>"

@@ -346,9 +346,7 @@ def test_command_line_reports_match_counts_by_score(path, tmp_path, capsys, monk
         ("a " * 300, "a " * 299, "x", None),
     ],
 )
-def test_fitting_a_match_replaces_differing_numbers_and_placeholders(
-    text: str, source: str, target: str, expected: str | None
-):
+def test_fitting_a_match_replaces_differing_numbers_and_placeholders(text, source, target, expected):
     assert adapt_target([*split_tokens(text, None)], source, target, None) == expected
 
 

@@ -119,9 +119,7 @@ def test_M1_gradients_match_finite_differences(name: str) -> None:
     width=st.integers(1, 8),
     seed=st.integers(0, 2**31),
 )
-def test_M8_fused_attention_equals_explicit_attention(
-    batch: int, heads: int, target: int, source: int, width: int, seed: int
-) -> None:
+def test_M8_fused_attention_equals_explicit_attention(batch, heads, target, source, width, seed) -> None:
     generator = torch.Generator().manual_seed(seed)
     query = torch.randn(batch, heads, target, width, generator=generator)
     keys = torch.randn(batch, heads, source, width, generator=generator)

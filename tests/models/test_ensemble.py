@@ -153,9 +153,7 @@ def test_saving_and_loading_does_not_change_models_of_any_recurrent_family(name:
         assert loaded.model(source, target).equal(model(source, target))
 
 
-def test_config_with_sizes_that_do_not_match_the_weights_is_rejected(
-    folders: dict[str, Path], tmp_path: Path
-) -> None:
+def test_config_with_sizes_that_do_not_match_the_weights_is_rejected(folders, tmp_path) -> None:
     for key, value in (("hidden", 5000), ("hidden", 17), ("embedding", 100_000)):
         folder = tmp_path / f"{key}{value}"
         folder.mkdir()

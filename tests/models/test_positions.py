@@ -29,9 +29,7 @@ def test_M16_shifting_positions_rotates_their_vectors() -> None:
 
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize(("buckets", "distance"), [(32, 128), (8, 20), (10, 11)])
-def test_relative_position_buckets_match_transformers(
-    bidirectional: bool, buckets: int, distance: int
-) -> None:
+def test_relative_position_buckets_match_transformers(bidirectional, buckets, distance) -> None:
     peer = pytest.importorskip("transformers.models.t5.modeling_t5").T5Attention
     distances = torch.arange(-300, 300)
     actual = RelativePositions(2, buckets, distance, bidirectional).bucket(distances)

@@ -93,9 +93,7 @@ def test_M13_bahdanau_model_matches_numpy(name: str) -> None:
 
 
 @pytest.mark.parametrize(("preset", "attends_first"), [("bahdanau-published", True), ("bahdanau", False)])
-def test_M13_only_the_published_decoder_attends_before_reading_the_previous_word(
-    preset: str, attends_first: bool
-) -> None:
+def test_M13_only_the_published_decoder_attends_before_reading_the_previous_word(preset, attends_first):
     """α_i depends on s_{i-1}: y_{i-1} changes later steps, but not the attention of step i."""
     settings = PRESETS[f"{preset}-small"]().model_copy(update={"hidden": 8, "embedding": 8, "read_out": 8})
     model = make(settings)

@@ -80,12 +80,7 @@ def run_in_threads(*functions: Callable[[], None]) -> None:
 
 @ALLOW_SLOW_EXAMPLES
 @given(st.data())
-def test_concurrent_requests_give_the_results_of_separate_requests(
-    translator: Translator,
-    models: ModelBatches,
-    expected_result: Callable[[int, int], object],
-    data: st.DataObject,
-) -> None:
+def test_concurrent_requests_give_the_results_of_separate_requests(translator, models, expected_result, data):
     requests = data.draw(
         st.lists(
             st.tuples(
@@ -120,9 +115,7 @@ def test_concurrent_requests_give_the_results_of_separate_requests(
     assert is_empty(models)
 
 
-def test_concurrent_streams_and_translations_equal_separate_calls(
-    translator: Translator, models: ModelBatches
-) -> None:
+def test_concurrent_streams_and_translations_equal_separate_calls(translator, models) -> None:
     results: dict[int, object] = {}
 
     def translate(index: int) -> None:
@@ -153,9 +146,7 @@ def test_stream_in_a_shared_batch_yields_pieces_incrementally(translator: Transl
     assert len(list(translator.shared().stream(TEXTS[5]))) > 10
 
 
-def test_shared_translator_keeps_languages_and_score_statistics(
-    translator: Translator, models: ModelBatches
-) -> None:
+def test_shared_translator_keeps_languages_and_score_statistics(translator, models) -> None:
     shared = translator.wrap_decoders(models.decoder_for(CallContext()))
     assert (shared.languages, shared.model.score_stats, shared.decoding) == (
         translator.languages,
@@ -167,9 +158,7 @@ def test_shared_translator_keeps_languages_and_score_statistics(
     assert shared.align(pairs) == translator.align(pairs)
 
 
-def test_concurrent_pivot_translations_equal_separate_calls(
-    translator: Translator, models: ModelBatches
-) -> None:
+def test_concurrent_pivot_translations_equal_separate_calls(translator, models) -> None:
     backward = Translator(replace(translator.model, languages=("de", "en")))
     pivot = translator.then(backward)
     results: dict[int, object] = {}
@@ -221,9 +210,7 @@ def test_error_affects_only_the_request_it_occurs_in(translator: Translator, mod
     assert is_empty(models)
 
 
-def test_short_request_finishes_before_an_earlier_long_one(
-    translator: Translator, models: ModelBatches
-) -> None:
+def test_short_request_finishes_before_an_earlier_long_one(translator, models) -> None:
     shared = translator.wrap_decoders(models.decoder_for(CallContext("short")))
     shared.translate(TEXTS[1])
     finish_times: list[float] = []

@@ -158,9 +158,7 @@ def test_optional_dialects_are_disabled_by_default(default_server: RunningServer
     ],
     ids=["unknown language", "path", "control character", "too many characters", "too many bytes"],
 )
-def test_error_responses_use_the_format_of_the_dialect(
-    server: RunningServer, name: str, kwargs: dict[str, str], statuses: set[int]
-):
+def test_error_responses_use_the_format_of_the_dialect(server, name, kwargs, statuses):
     response = REQUESTS[name].post(server.url, **kwargs)
     assert response.status_code in statuses, response.text
     assert fits(response.json(), REQUESTS[name].error(response.status_code)), response.text

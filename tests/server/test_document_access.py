@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import httpx
 import pytest
@@ -120,9 +119,7 @@ def access_attempts(
 
 @pytest.mark.parametrize("dialect", STORES)
 @pytest.mark.parametrize("name", ["nobody", "bob"])
-def test_no_route_gives_access_to_another_owners_document(
-    client: httpx.Client, keys, dialect: str, name: str
-):
+def test_no_route_gives_access_to_another_owners_document(client, keys, dialect, name):
     document = store(client, dialect, keys["ann"])
     for request in access_attempts(client, document, keys.get(name)):
         response = client.send(request)
@@ -165,9 +162,7 @@ def test_owner_can_delete_documents_through_each_dialect(client: httpx.Client, k
         assert client.send(document.read).status_code == 404
 
 
-def test_log_and_metrics_contain_no_document_ids_or_keys(
-    client: httpx.Client, server: RunningServer, keys, tmp_path: Path
-):
+def test_log_and_metrics_contain_no_document_ids_or_keys(client, server, keys, tmp_path):
     documents = [store(client, dialect, keys["ann"]) for dialect in STORES]
     form = {"source": "en", "target": "de"}
     broken = {"file": ("broken.docx", b"no zip")}

@@ -138,9 +138,7 @@ def test_targets_of_many_language_pairs_are_listed_only_for_a_given_source():
     assert sorted(language.targets) == sorted(codes[1:])
 
 
-def test_document_is_translated_and_its_output_overwritten_only_on_request(
-    client: McpClient, folder: Path, tmp_path: Path
-):
+def test_document_is_translated_and_its_output_overwritten_only_on_request(client, folder, tmp_path):
     output = folder / "page.de.md"
     output.unlink(missing_ok=True)
     result = client.ok("translate_file", document="page.md", target="de")
@@ -158,9 +156,7 @@ def test_document_is_translated_and_its_output_overwritten_only_on_request(
     (folder / "deep" / "x.md").unlink()
 
 
-def test_document_translation_reports_progress_and_resumes_after_cancellation(
-    client: McpClient, folder: Path
-):
+def test_document_translation_reports_progress_and_resumes_after_cancellation(client, folder):
     lines = [f"The {number} men walk in the park." for number in range(160)]
     (folder / "long.txt").write_text("\n\n".join(lines))
     output = folder / "long.de.txt"
@@ -254,9 +250,7 @@ REFUSED_PATHS = [
 
 
 @pytest.mark.parametrize("path", REFUSED_PATHS)
-def test_invalid_paths_and_paths_outside_the_configured_folders_are_refused(
-    client: McpClient, folder: Path, path: str
-):
+def test_invalid_paths_and_paths_outside_the_configured_folders_are_refused(client, folder, path):
     before = sorted(folder.parent.rglob("*"))
     for arguments in ({"document": path}, {"document": "page.md", "output": path, "overwrite": True}):
         if arguments.get("output") == "":
@@ -301,9 +295,7 @@ def test_invalid_paths_and_paths_outside_the_configured_folders_are_refused(
         ("write", {}, "tools: translate, translate_file, languages, glossary"),
     ],
 )
-def test_errors_for_invalid_tool_calls_say_how_to_fix_them(
-    client: McpClient, tool: str, arguments: dict[str, object], hint: str
-):
+def test_errors_for_invalid_tool_calls_say_how_to_fix_them(client, tool, arguments, hint):
     assert hint in client.refused(tool, **arguments)
 
 
@@ -322,9 +314,7 @@ TOOL = st.sampled_from(["translate", "translate_file", "languages", "glossary", 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], database=None)
 @given(TOOL, ARGUMENTS, st.booleans())
-def test_arbitrary_tool_arguments_cause_no_server_error(
-    client: McpClient, tool: str, arguments: dict[str, object], valid: bool
-):
+def test_arbitrary_tool_arguments_cause_no_server_error(client, tool, arguments, valid):
     if valid:
         required = {
             "translate": {"text": "A dog."},

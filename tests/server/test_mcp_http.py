@@ -94,9 +94,7 @@ def test_request_and_document_sizes_are_limited(server: RunningServer, keys: dic
         ({"mcp-session-id": "unknown"}, 404),
     ],
 )
-def test_untrusted_origins_and_invalid_headers_are_refused(
-    server: RunningServer, keys: dict[str, str], headers: dict[str, str], status: int
-):
+def test_untrusted_origins_and_invalid_headers_are_refused(server, keys, headers, status):
     assert post(server, LIST_REQUEST, keys["ann"], **headers).status_code == status
 
 

@@ -222,9 +222,7 @@ IMMERSIVE = "You are a professional German native translator who needs to fluent
     ],
     ids=["OpenAI Translator", "Pot", "Zotero", "Zotero, Qwen-MT", "calibre", "Bob", "Immersive Translate"],
 )  # fmt: skip
-def test_requests_of_known_clients_are_supported(
-    server: RunningServer, translator: Translator, body: dict[str, Any]
-):
+def test_requests_of_known_clients_are_supported(server, translator, body):
     headers = {"authorization": "Bearer any", "api-key": "any"}
     response = httpx.post(f"{server.url}{PATH}", json=body, headers=headers, timeout=60)
     assert response.status_code == 200, response.text
@@ -263,9 +261,7 @@ def test_prompts_with_unsupported_json_are_refused(server: RunningServer, text: 
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_segments_sent_by_kiss_translator_are_translated(
-    server: RunningServer, translator: Translator, stream: bool
-):
+def test_segments_sent_by_kiss_translator_are_translated(server, translator, stream):
     segments = [{"id": 1, "text": TEXT}, {"id": 2, "text": "A <i1>man</i1> sleeps."}]
     message = {"targetLanguage": "de", "title": "News", "segments": segments, "glossary": {"car": "Wagen"}}
     system = {"role": "system", "content": "Act as a translation API. Output a single raw JSON object only."}

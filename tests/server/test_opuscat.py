@@ -61,9 +61,7 @@ def server(shared_server: RunningServer) -> RunningServer:
     ],
     ids=["OmegaT", "OmegaT by briacp", "Trados", "memoQ", "Chrome", "Wordfast Classic", "Wordfast Pro", "LoopCAT"],
 )  # fmt: skip
-def test_segments_sent_by_each_opus_cat_client_are_translated(
-    server: RunningServer, translator: Translator, method: str, path: str, params: dict[str, str]
-):
+def test_segments_sent_by_each_opus_cat_client_are_translated(server, translator, method, path, params):
     response = httpx.request(method, f"{server.url}{path}", params=params, headers=TRADOS, timeout=60)
     pair = response.json()
     assert response.status_code == 200 and fits(pair, PAIR), response.text
@@ -115,9 +113,7 @@ def test_target_language_may_be_omitted_only_if_unique(tmp_path):
 
 
 @given(st.lists(st.sampled_from([TEXT, "A man sleeps.", "🙂", "a  b", "\n", "我", "", " ", "«Hello»"])))
-def test_response_segments_form_the_text_and_alignment_links_index_them(
-    translator: Translator, parts: list[str]
-):
+def test_response_segments_form_the_text_and_alignment_links_index_them(translator, parts):
     """The plugins' ``TagRestorer.cs`` expects segments that form the text and links as pairs of segment indices."""
     translation = translator.translate(" ".join(parts), alignment=True)
     pair: Any = translation_pair(translation)

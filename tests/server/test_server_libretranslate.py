@@ -30,9 +30,7 @@ def post(server: RunningServer, path: str, **fields: object) -> httpx.Response:
     return httpx.post(f"{server.url}{path}", json=fields)
 
 
-def test_official_libretranslate_client_translates_and_detects(
-    server: RunningServer, translator: uwaga.Translator
-):
+def test_official_libretranslate_client_translates_and_detects(server, translator):
     client = LibreTranslateAPI(server.url)
     assert client.translate(TEXTS[0], "en", "de") == translator.translate(TEXTS[0]).text
     assert client.languages() == [
@@ -94,9 +92,7 @@ def test_texts_that_need_no_translation_are_returned_unchanged(server: RunningSe
         ({"q": "a" * 200_000, "source": "en", "target": "de"}, "Invalid request"),
     ],
 )
-def test_errors_have_the_libretranslate_format(
-    server: RunningServer, fields: dict[str, object], message: str
-):
+def test_errors_have_the_libretranslate_format(server, fields, message):
     response = post(server, "/translate", **fields)
     assert response.status_code == 400
     assert list(response.json()) == ["error"]
@@ -156,9 +152,7 @@ def test_api_keys_in_the_request_body_are_checked(tmp_path: Path):
 
 
 @pytest.mark.parametrize("with_keys", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_file_is_translated_and_downloaded(
-    tmp_path: Path, shared_server: RunningServer, translator: uwaga.Translator, with_keys: bool
-):
+def test_file_is_translated_and_downloaded(tmp_path, shared_server, translator, with_keys):
     keys = tmp_path / "keys.json"
     key = {"api_key": add_key(keys, "ann b".replace(" ", "."))} if with_keys else {}
     settings = {"state": str(tmp_path / "state"), "keys": str(keys)}

@@ -147,9 +147,7 @@ async def test_cancelled_request_does_not_cancel_loading(bundled: Translator):
 @pytest.mark.parametrize(
     ("error", "message"), [(None, "/secret/place: broken"), (ValueError("a bug"), "ValueError: a bug")]
 )
-async def test_model_that_fails_to_load_does_not_affect_others(
-    bundled: Translator, error: Exception | None, message: str
-):
+async def test_model_that_fails_to_load_does_not_affect_others(bundled, error, message):
     models = served_model("a", "en", "de"), served_model("b", "fr", "de")
     service, _ = make_service(bundled, *models, fails="b", error=error)
     await service.start()

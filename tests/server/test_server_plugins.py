@@ -29,9 +29,7 @@ def test_dialect_and_document_format_of_plugins_are_served(tmp_path: Path) -> No
         assert document.status_code == 202, document.text
 
 
-def test_document_format_of_a_plugin_is_read_and_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_document_format_of_a_plugin_is_read_and_written(tmp_path, monkeypatch) -> None:
     """The command line reads and writes the format, and refuses it without the plugin."""
     forget_plugins(monkeypatch, DOCUMENT_FORMATS)
     plugin = plugin_file("Add a document format", tmp_path)

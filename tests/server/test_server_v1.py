@@ -152,9 +152,7 @@ def test_bias_preserves_the_draft_except_masked_words(server: RunningServer, tra
         ({"draft": 3}, 422, "draft", ""),
     ],
 )
-def test_invalid_drafts_are_refused(
-    server: RunningServer, fields: dict[str, object], status: int, parameter: str, message: str
-):
+def test_invalid_drafts_are_refused(server, fields, status, parameter, message):
     response = httpx.post(f"{server.url}/v1/translate", json={"text": "A dog.", "target": "de", **fields})
     error = response.json()["error"]
     assert (response.status_code, error["parameter"].partition(".")[0]) == (status, parameter)
@@ -199,9 +197,7 @@ def test_response_contains_the_requested_parts(server: RunningServer, translator
     ]
 
 
-def test_html_format_ignored_tags_and_glossary_are_applied(
-    server: RunningServer, translator: uwaga.Translator
-):
+def test_html_format_ignored_tags_and_glossary_are_applied(server, translator):
     url, terms = f"{server.url}/v1/translate", {"car": "Karre"}
     body = {"text": TEXTS[1], "source": "en", "target": "de"}
     [translation] = httpx.post(url, json={**body, "glossary": terms}).json()["translations"]

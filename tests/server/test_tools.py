@@ -206,9 +206,7 @@ def test_language_of_each_mastodon_text_is_detected(server: RunningServer):
     assert [detection["language"] for detection in body["detectedLanguage"]] == ["en", "en"]
 
 
-def test_mastodon_requests_get_the_expected_status_codes(
-    protected_server: RunningServer, keys: dict[str, str]
-):
+def test_mastodon_requests_get_the_expected_status_codes(protected_server, keys):
     """Mastodon treats 403 as quota exceeded, 429 as too many requests, and others as unexpected."""
     for key, expected in ((None, 400), ("wrong", 403), ("small", 403), ("usual", 200)):
         kwargs = mastodon([f"<p>{TEXT}</p>"], key=key and keys[key])
@@ -224,9 +222,7 @@ def test_mastodon_sample_sets_the_required_variables():
     assert names == ["LIBRE_TRANSLATE_ENDPOINT", "LIBRE_TRANSLATE_API_KEY"]
 
 
-def test_zotero_translates_with_the_libretranslate_dialect(
-    server: RunningServer, protected_server: RunningServer, keys: dict[str, str]
-):
+def test_zotero_translates_with_the_libretranslate_dialect(server, protected_server, keys):
     body = {"q": TEXT, "source": "en", "target": "de", "format": "text"}
     assert post(server, "/translate", json=body) == {"translatedText": GERMAN}
     assert (
@@ -237,9 +233,7 @@ def test_zotero_translates_with_the_libretranslate_dialect(
     assert status(protected_server, "/translate", json=body | {"api_key": "wrong"}) == 403
 
 
-def test_zotero_translates_with_the_deeplx_dialect(
-    server: RunningServer, protected_server: RunningServer, keys: dict[str, str]
-):
+def test_zotero_translates_with_the_deeplx_dialect(server, protected_server, keys):
     body = json.dumps({"text": TEXT, "source_lang": "EN", "target_lang": "DE"})
     kwargs = {"content": body, "headers": {"content-type": "application/json; charset=utf-8"}}
     assert post(server, "/deeplx/translate", **kwargs)["data"] == GERMAN

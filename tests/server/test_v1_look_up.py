@@ -132,9 +132,7 @@ def test_unknown_translation_memories_and_languages_without_a_model_are_refused(
     assert (portuguese.status_code, portuguese.json()["error"]["code"]) == (400, "unsupported_language")
 
 
-def test_lookups_require_a_key_and_count_towards_the_quota(
-    clients: list[httpx.Client], server: RunningServer
-):
+def test_lookups_require_a_key_and_count_towards_the_quota(clients, server):
     poor = clients[2]
     path = memory_path(poor)
     assert httpx.post(server.url + path, json={"text": TEXT}).status_code == 401

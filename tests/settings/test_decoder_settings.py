@@ -130,9 +130,7 @@ def test_M37_yarn_rotary_frequencies_match_their_formula() -> None:
     st.integers(1, 1 << 16),
     st.floats(2.0, 1e7),
 )
-def test_M37_scaled_rotary_frequencies_are_bounded(
-    scaling: str, width: int, factor: float, original: int, base: float
-) -> None:
+def test_M37_scaled_rotary_frequencies_are_bounded(scaling, width, factor, original, base) -> None:
     values: dict[str, Any] = {"scaling": scaling, "factor": factor, "base": base}
     if scaling != "linear":
         values["original_length"] = original

@@ -59,9 +59,7 @@ def test_unknown_name_error_lists_and_suggests_registered_names() -> None:
         registry.check("x" * 10_000_000)
 
 
-def test_entry_points_of_installed_packages_are_registered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entry_points_of_installed_packages_are_registered(tmp_path, monkeypatch) -> None:
     folder = tmp_path / "numbers-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: numbers\nVersion: 1.0\n", "utf-8")

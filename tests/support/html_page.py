@@ -11,7 +11,6 @@ HOSTILE_TEXTS = st.text(max_size=40) | st.sampled_from(
         "'><svg onload=a>",
     ]
 )  # fmt: skip
-VOID = ("meta", "line", "circle")
 
 
 class Page(HTMLParser):

@@ -65,9 +65,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         for name in VARIANTS
     ],
 )
-def test_resumed_adaptation_is_bit_identical_to_an_uninterrupted_one(
-    base: Path, tmp_path: Path, variant: str
-) -> None:
+def test_resumed_adaptation_is_bit_identical_to_an_uninterrupted_one(base, tmp_path, variant) -> None:
     run = f"../{tmp_path.name}-{variant}"
     model = base / "run" / "model"
     data = {"also": {"other": [str(base / "dev.tsv")]}}
@@ -200,9 +198,7 @@ def test_damaged_adapters_and_adapters_of_other_models_are_rejected(base: Path, 
         uwaga.load(model, adapter=adapter)
 
 
-def test_dev_scores_are_logged_before_and_after_adaptation(
-    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dev_scores_are_logged_before_and_after_adaptation(base, tmp_path, capsys) -> None:
     data = {"also": {"general": [str(base / "dev.tsv")]}}
     train(adapt_settings(base, base / "run" / "model", f"../{tmp_path.name}/run", steps=2, data=data))
     log = capsys.readouterr().err

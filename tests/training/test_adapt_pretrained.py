@@ -149,9 +149,7 @@ def test_adapted_model_is_written_in_the_format_of_its_family(tmp_path: Path, ki
     assert len(changed) > 0.8 * len(before)
 
 
-def test_adapted_t5_model_is_written_in_the_t5_format(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_adapted_t5_model_is_written_in_the_t5_format(tmp_path, monkeypatch) -> None:
     from uwaga.checkpoints.formats.huggingface import t5
 
     monkeypatch.setattr(t5, "read_t5_tokeniser", numbered_tokens.read_numbers)
@@ -200,9 +198,7 @@ def test_M34_adapter_of_a_marian_model_is_merged_with_its_base_model(tmp_path: P
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("kind", ["intgemm8", "float32"])
-def test_M34_adapter_for_a_read_only_format_is_trained_and_merged(
-    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_M34_adapter_for_a_read_only_format_is_trained_and_merged(tmp_path, kind, capsys) -> None:
     base = tmp_path / "student"
     write_student(base, kind, alphas=False)
     write_corpus(

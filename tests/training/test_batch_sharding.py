@@ -37,9 +37,7 @@ def test_processes_share_the_batches_of_a_single_process(corpora: Corpora, world
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 6))
-def test_batch_part_numbers_do_not_depend_on_the_number_of_processes(
-    sentences: list[int], parts: int
-) -> None:
+def test_batch_part_numbers_do_not_depend_on_the_number_of_processes(sentences, parts) -> None:
     sizes = tuple(BatchSize(number, number, number) for number in sentences)
     expected = BatchSharding(sizes, range(len(sizes))).first_part_numbers(parts)
     assert expected == [

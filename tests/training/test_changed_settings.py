@@ -60,9 +60,7 @@ def test_number_of_steps_cannot_change_if_the_schedule_depends_on_it(folder: Pat
         train(toy_settings(folder, steps=6, schedule=cosine))
 
 
-def test_permitted_settings_changes_are_logged_and_saved_on_resume(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_permitted_settings_changes_are_logged_and_saved_on_resume(folder, capsys) -> None:
     train(toy_settings(folder, steps=10, save_every=10))
     (folder / "moved.tsv").write_bytes((folder / "train.tsv").read_bytes())
     values = toy_values(folder, steps=15, save_every=10, validate_every=3, patience=50)
@@ -102,9 +100,7 @@ def test_resuming_from_step_0_writes_settings(folder: Path) -> None:
     assert average_run(settings.run, folder / "mean", 1) == [4]
 
 
-def test_finished_run_is_continued_only_after_a_settings_change(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_finished_run_is_continued_only_after_a_settings_change(folder, capsys) -> None:
     def contents() -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in settings.run.rglob("*") if path.is_file()}
 
@@ -121,9 +117,7 @@ def test_finished_run_is_continued_only_after_a_settings_change(
     assert train(settings) == model and model.is_dir()
 
 
-def test_changed_corpus_and_metric_are_reported_on_resume(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_changed_corpus_and_metric_are_reported_on_resume(folder, capsys) -> None:
     settings = toy_settings(folder, steps=4, validate_every=2)
     train(settings)
     best = read_progress(checkpoint_path(settings.run / "checkpoints", 4)).best
@@ -149,9 +143,7 @@ def test_subword_models_trained_with_other_settings_are_rejected(folder: Path) -
         train(parse(Settings, values, "toy"))
 
 
-def test_best_checkpoint_becomes_the_model_if_the_average_is_worse(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_best_checkpoint_becomes_the_model_if_the_average_is_worse(folder, capsys) -> None:
     settings = toy_settings(folder, steps=40, save_every=5, validate_every=5, average=8, keep_last=8)
     model = train(settings)
     assert model is not None

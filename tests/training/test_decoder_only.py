@@ -65,9 +65,7 @@ def train_toy_model(folder: Path, steps: int, model: dict[str, Any]) -> Path:
         pytest.param(SMALL | GEMMA, 700, marks=pytest.mark.release),
     ],
 )
-def test_M18_llama_tiny_is_trained_from_a_settings_file(
-    tmp_path: Path, model: dict[str, Any], steps: int
-) -> None:
+def test_M18_llama_tiny_is_trained_from_a_settings_file(tmp_path, model, steps) -> None:
     folder = train_toy_model(tmp_path, steps, model)
     translator = uwaga.load(folder, device="cpu")
     translations = [translation.text for translation in translator.translate(["abc", "fg", "hijk"])]

@@ -35,9 +35,7 @@ def run(folder: Path, limit: int) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [1000, 60_000])
-def test_full_disk_is_reported_and_training_resumes_afterwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
-) -> None:
+def test_full_disk_is_reported_and_training_resumes_afterwards(tmp_path, monkeypatch, limit) -> None:
     write_reversal_corpus(tmp_path, pairs=60)
     values = toy_values(tmp_path, steps=6, save_every=2, validate_every=3)
     (tmp_path / "settings.yaml").write_text(yaml.safe_dump(values))
@@ -54,9 +52,7 @@ def test_full_disk_is_reported_and_training_resumes_afterwards(
 
 
 @pytest.mark.parametrize("log_name", ["metrics.jsonl", pytest.param("events", marks=pytest.mark.slow)])
-def test_unwritable_log_stops_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_name: str
-) -> None:
+def test_unwritable_log_stops_training(tmp_path, monkeypatch, log_name) -> None:
     write_reversal_corpus(tmp_path, pairs=60)
     settings = parse(Settings, toy_values(tmp_path, steps=12, save_every=2, validate_every=5), "toy")
 

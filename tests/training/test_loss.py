@@ -15,9 +15,7 @@ pytestmark = pytest.mark.numerical
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("chunk", [1, 3, 100])
 @pytest.mark.parametrize("cap", [None, 2.0])
-def test_M20_chunked_cross_entropy_matches_torch(
-    smoothing: float, biased: bool, chunk: int, cap: float | None
-) -> None:
+def test_M20_chunked_cross_entropy_matches_torch(smoothing, biased, chunk, cap) -> None:
     generator = torch.Generator().manual_seed(3)
     features = torch.randn(7, 5, generator=generator, requires_grad=True)
     weight = torch.randn(11, 5, generator=generator, requires_grad=True)

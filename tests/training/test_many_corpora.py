@@ -55,9 +55,7 @@ class BrokenFile(io.BytesIO):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("extra", [{}, {"subword_sampling": 0.1, "augment": {"upper": 0.2}}])
 @pytest.mark.parametrize("mixing", ["weights", "temperature"])
-def test_resumed_run_is_bit_identical_to_an_uninterrupted_one(
-    tmp_path, monkeypatch, mixing: str, extra
-) -> None:
+def test_resumed_run_is_bit_identical_to_an_uninterrupted_one(tmp_path, monkeypatch, mixing, extra) -> None:
     values = toy_corpora_values(tmp_path, steps=26, save_every=7, validate_every=13)
     values["data"] |= extra
     if mixing == "temperature":

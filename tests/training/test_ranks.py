@@ -244,9 +244,7 @@ def test_differences_between_processes_are_reported(tmp_path: Path) -> None:
         )
 
 
-def test_process_without_access_to_the_run_folder_is_rejected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_process_without_access_to_the_run_folder_is_rejected(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("uwaga.training.consistency._VISIBILITY_SECONDS", 0.3)
     folders = [tmp_path / "a", tmp_path / "a", tmp_path / "b"]
     (tmp_path / "a").mkdir()

@@ -19,9 +19,7 @@ def uwaga(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_model_with_a_plugin_attention_score_is_trained_stored_and_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model_with_a_plugin_attention_score_is_trained_stored_and_loaded(tmp_path, monkeypatch) -> None:
     forget_plugins(monkeypatch, SCORES)
     write_reversal_corpus(tmp_path, pairs=50)
     plugin = plugin_file("Add an attention score", tmp_path)
@@ -46,9 +44,7 @@ def test_model_with_a_plugin_attention_score_is_trained_stored_and_loaded(
     ("content", "message"),
     [(None, "no such file"), ("x = 1\ny = z\n", "line 2: NameError"), ("def\n", "SyntaxError")],
 )
-def test_faulty_plugin_is_reported_with_its_file_and_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, message: str
-) -> None:
+def test_faulty_plugin_is_reported_with_its_file_and_line(tmp_path, monkeypatch, content, message) -> None:
     forget_plugins(monkeypatch)
     plugin = tmp_path / "faulty.py"
     if content is not None:

@@ -83,9 +83,7 @@ def test_invalid_sweep_settings_are_rejected(values: dict[str, Any], message: st
         ({"run": {"values": ["here"]}}, "its own folder"),
     ],
 )
-def test_no_run_starts_with_invalid_settings(
-    tmp_path: Path, parameters: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_run_starts_with_invalid_settings(tmp_path, parameters, message, capsys) -> None:
     files = write_sweep(tmp_path, parameters=parameters)
     with pytest.raises(SystemExit) as error:
         main(["train", str(files[0]), "--sweep", str(files[1])])
@@ -141,9 +139,7 @@ def test_concurrent_second_sweep_is_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_best_trial_is_reported_and_bad_trial_is_pruned(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_best_trial_is_reported_and_bad_trial_is_pruned(tmp_path, capsys, monkeypatch) -> None:
     # Otherwise a run may end, on a busy machine, before its validation is read.
     monkeypatch.setattr("uwaga.training.sweep.POLL_SECONDS", 0.05)
     files = write_sweep(

@@ -74,9 +74,7 @@ def test_M26_resumed_run_is_bit_identical_to_an_uninterrupted_one(tmp_path: Path
         pytest.param("aan", "float32", marks=pytest.mark.release),
     ],
 )
-def test_M26_M35_ssru_and_aan_models_learn_to_reverse_words(
-    tmp_path: Path, kind: str, precision: str
-) -> None:
+def test_M26_M35_ssru_and_aan_models_learn_to_reverse_words(tmp_path, kind, precision) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, max_length=4)
     values = toy_values(
         tmp_path,

@@ -182,9 +182,7 @@ def test_damaged_checkpoints_are_rejected(tmp_path: Path, damage: str) -> None:
         read_checkpoint(path)
 
 
-def test_full_disk_leaves_only_complete_older_checkpoints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_leaves_only_complete_older_checkpoints(tmp_path, monkeypatch) -> None:
     older = write_checkpoint(tmp_path, Progress(step=1), {"model.w": torch.ones(3)})
 
     def save_to_full_disk(tensors: object, path: str, metadata: object) -> None:

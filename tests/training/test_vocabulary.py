@@ -1,7 +1,5 @@
 """Embeddings for a new vocabulary: those of shared pieces are kept, new ones are means of old ones."""
 
-from pathlib import Path
-
 import tiny_models as tiny
 import torch
 
@@ -10,9 +8,7 @@ from uwaga.tokenizers.training import train_tokeniser
 from uwaga.training.initial_model import remap_rows
 
 
-def test_new_vocabulary_keeps_embeddings_of_shared_pieces_and_averages_them_for_new_ones(
-    tmp_path: Path,
-) -> None:
+def test_new_vocabulary_keeps_embeddings_of_shared_pieces_and_averages_them_for_new_ones(tmp_path) -> None:
     old = tiny.tokeniser()
     new = train_tokeniser(tiny.GERMAN * 2, TextSettings(kind="bpe", size=400), tmp_path / "new")
     table = torch.randn(old.size, 5)

@@ -52,9 +52,7 @@ def test_placeholders_are_kept_by_default(translator: Translator) -> None:
     assert "ACME" in translator.translate("The ACME is big.", placeholders=["ACME"]).text
 
 
-def test_plain_texts_are_not_parsed_as_markup(
-    translator: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plain_texts_are_not_parsed_as_markup(translator, monkeypatch) -> None:
     texts = ["A man sings.", "5 dogs.\nTwo lines.", ""]
     plain = translator.translate(texts, placeholders=False)
 

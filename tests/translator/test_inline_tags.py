@@ -30,9 +30,7 @@ def translator() -> Translator:
 
 
 @pytest.mark.parametrize("pivot", [False, True])
-def test_tags_are_kept_and_the_text_equals_the_translation_without_tags(
-    translator: Translator, pivot: bool
-) -> None:
+def test_tags_are_kept_and_the_text_equals_the_translation_without_tags(translator, pivot) -> None:
     chain = translator.then(with_swapped_languages(translator)) if pivot else translator
     results = chain.run_inlines(TEXTS, Request(""))
     plain = chain.translate([strip_tags(inline).text for inline in TEXTS])
@@ -83,9 +81,7 @@ def test_surrounding_white_space_is_kept(translator: Translator) -> None:
     assert second.inline[-1].endswith("\t")  # type: ignore[union-attr]
 
 
-def test_texts_without_inner_tags_are_not_aligned(
-    translator: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_texts_without_inner_tags_are_not_aligned(translator, monkeypatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("aligned")
 
@@ -150,9 +146,7 @@ def test_run_inlines_and_translate_give_equal_results_for_plain_texts(translator
     assert [result.translation for result in results] == translator.translate(texts)
 
 
-def test_missing_placeholder_is_restored_with_a_warning(
-    translator: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_placeholder_is_restored_with_a_warning(translator, monkeypatch) -> None:
     monkeypatch.setattr(placeholders, "missing_symbols", lambda symbols, _: list(range(len(symbols))))
     [result] = translator.run_inlines([("A dog of {owner} runs.",)], Request(""))
     assert "{owner}" in result.translation.text
