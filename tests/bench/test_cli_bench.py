@@ -1,22 +1,19 @@
 """The command ``uwaga bench``: tables, JSON output, and comparison of reports."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
-from uwaga.cli.main import app
 from uwaga_bench import machine, measure
 from uwaga_bench.report import read_report
 
 MODEL = Path(__file__).parents[1] / "support/models/numbers-en-de"
 
 
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, ["bench", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result
+run = partial(run_uwaga, "bench")
 
 
 @pytest.fixture(scope="module")

@@ -10,18 +10,17 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
+from command_line import run_uwaga
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from marian_folders import make
 from precision import tolerance
 from search_inputs import inputs
 from torch_models import load_torch
-from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints.formats.ctranslate2.binary import read_model_file
 from uwaga.checkpoints.registry import detect
-from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.search import search
 from uwaga.tokenizers.subwords import byte_tokens
@@ -386,10 +385,7 @@ def test_argos_package_translates_like_ctranslate2(opennmt, tmp_path):
     translator = uwaga.load(path, device="cpu")
     assert translator.languages == ("en", "de")
     assert (translator.options().beam, translator.options().length_penalty) == (4, 0.2)
-    result = CliRunner().invoke(
-        app, ["translate", "--model", str(path), "--beam", "1", "--split", "never", *TEXTS]
-    )
-    assert result.exit_code == 0, result.output
+    result = run_uwaga("translate", "--model", path, "--beam", "1", "--split", "never", *TEXTS)
     translations = translator.translate(TEXTS, beam=1, split="never")
     assert result.stdout.splitlines() == [translation.text for translation in translations]
     model = tiny.tokeniser(size=340)
@@ -454,6 +450,5 @@ def test_damaged_or_missing_package_is_rejected(opennmt, tmp_path):
             load_torch(path)
     with pytest.raises(ModelError, match="no such folder"):
         uwaga.load(tmp_path / "missing.argosmodel")
-    result = CliRunner().invoke(app, ["translate", "--model", str(path), "x"])
-    assert result.exit_code == 1
+    result = run_uwaga("translate", "--model", path, "x", code=1)
     assert "Traceback" not in result.output

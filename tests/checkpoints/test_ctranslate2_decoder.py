@@ -8,13 +8,12 @@ import numpy as np
 import pretrained_tokenisers
 import pytest
 import torch
+from command_line import run_uwaga
 from test_ctranslate2 import rewrite
-from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints.registry import describe, read
 from uwaga.checkpoints.to_torch import to_torch
-from uwaga.cli.main import app
 from uwaga.errors import ModelError
 
 pytest.importorskip("transformers")
@@ -75,8 +74,7 @@ def test_continuations_match_the_original_model(gpt2, folder):
     assert (described.format, described.family) == ("CTranslate2", "TransformerDecoderSpec")
     assert described.vocabulary == describe(gpt2).vocabulary
     assert described.weights.parameters
-    result = CliRunner().invoke(app, ["generate", str(folder), "--max-length", "3", "the dog"])
-    assert result.exit_code == 0, result.output
+    run_uwaga("generate", folder, "--max-length", "3", "the dog")
 
 
 @pytest.mark.parametrize("quantisation", ["int8", "float16", "bfloat16", "int16"])

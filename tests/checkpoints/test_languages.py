@@ -5,17 +5,16 @@ import json
 import shutil
 
 import pytest
+from command_line import run_uwaga
 
 transformers = pytest.importorskip("transformers")
 
 import huggingface_hub
 from marian_folders import TEXTS, make
 from pretrained_tokenisers import older_format
-from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints.languages import Languages, resolve_languages, task_prefixes
-from uwaga.cli.main import app
 from uwaga.errors import SettingsError
 from uwaga.tokenizers.multilingual import read_m2m100_tokeniser, read_mbart_tokeniser
 
@@ -113,11 +112,11 @@ def test_marian_prepends_the_target_language_token(marian, tmp_path):
         uwaga.load(marian, device="cpu", target="xyz")
     text = "\n".join(TEXTS)
     (tmp_path / "in").write_text(text)
-    run = CliRunner().invoke(app, ["translate", "-m", str(marian), "--to", "fra", "-i", str(tmp_path / "in")])
+    run = run_uwaga("translate", "-m", marian, "--to", "fra", "-i", tmp_path / "in")
     assert run.stdout.splitlines() == [translation.text for translation in french.translate(TEXTS)]
     pair = tmp_path / "pair.tsv"
     pair.write_text("the dog\tein Hund\n")
-    scored = CliRunner().invoke(app, ["score", "-m", str(marian), "--from", "en", "--to", "fra", str(pair)])
+    scored = run_uwaga("score", "-m", marian, "--from", "en", "--to", "fra", pair)
     assert float(scored.stdout.split()[0]) == pytest.approx(
         plain.score([(">>fra<< the dog", "ein Hund")])[0].log_prob, abs=1e-3
     )
@@ -139,7 +138,7 @@ def test_cached_opus_model_loads_without_a_network(marian, tmp_path, monkeypatch
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     translator = uwaga.load("Helsinki-NLP/opus-mt-en-de", device="cpu")
     assert translator.translate(TEXTS) == uwaga.load(marian, device="cpu").translate(TEXTS)
-    result = CliRunner().invoke(app, ["info", "Helsinki-NLP/opus-mt-en-de", "--json"])
+    result = run_uwaga("info", "Helsinki-NLP/opus-mt-en-de", "--json")
     document = json.loads(result.stdout)
     assert document["languages"]["target"] == ["deu", "fra"]
     assert document["weights"]["parameters"] > 1000

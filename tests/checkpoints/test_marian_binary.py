@@ -7,19 +7,18 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from command_line import run_uwaga
 from hypothesis import given
 from hypothesis import strategies as st
 from marian_students import INNER, MAGIC, OPTIONS, binary_model, shortlist_bytes, tensors, write_student
 from precision import tolerance
 from search_inputs import inputs
 from torch_models import load_torch
-from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.formats.marian.read import read_lexical_shortlist
 from uwaga.checkpoints.formats.marian.weights import SETTINGS, read_binary
-from uwaga.cli.main import app
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import ModelError, SettingsError
 from uwaga.search import SearchOptions, search
@@ -147,8 +146,7 @@ def test_student_model_is_described_loaded_and_converted(tmp_path, kind):
     ]
     for options, output in (([], tmp_path / "int8"), (["--keep", "*"], tmp_path / "float")):
         arguments = ["convert", str(name), str(output), "--int8", *options]
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == 0, result.output
+        run_uwaga(*arguments)
         assert len(uwaga.load(output).translate(TEXTS, max_length=9)) == len(TEXTS)
     exact = uwaga.load(tmp_path / "int8", shortlist="none")
     assert [str(translation) for translation in exact.translate(TEXTS, max_length=9)] == expected
@@ -159,8 +157,7 @@ def test_guided_alignment_layer_determines_the_alignment_head(tmp_path, setting,
     write_student(tmp_path / "student", options={"transformer-guided-alignment-layer": setting})
     checkpoint = formats.read(tmp_path / "student")
     assert str(checkpoint.alignment_head) == f"{layer}.1 predicting"
-    result = CliRunner().invoke(app, ["convert", str(tmp_path / "student"), str(tmp_path / "int8"), "--int8"])
-    assert result.exit_code == 0, result.output
+    run_uwaga("convert", tmp_path / "student", tmp_path / "int8", "--int8")
     converted = formats.read(tmp_path / "int8")
     assert converted.alignment_head == checkpoint.alignment_head
     assert converted.text == checkpoint.text == TextOptions(split_above=1)
@@ -367,14 +364,9 @@ def test_torch_engine_rejects_a_shortlist(tmp_path):
 
 def test_command_line_reports_a_missing_vocabulary(tmp_path):
     write_student(tmp_path)
-    result = CliRunner().invoke(
-        app, ["translate", "--model", str(tmp_path), "--shortlist", "none", "the dog"]
-    )
-    assert result.exit_code == 0, result.output
+    run_uwaga("translate", "--model", tmp_path, "--shortlist", "none", "the dog")
     (tmp_path / "vocab.ende.spm").unlink()
-    result = CliRunner().invoke(app, ["translate", "--model", str(tmp_path), "the dog"])
-    assert result.exit_code == 1
+    result = run_uwaga("translate", "--model", tmp_path, "the dog", code=1)
     assert "expected one vocabulary for both sides" in result.stderr
-    result = CliRunner().invoke(app, ["info", "--json", str(tmp_path)])
-    assert result.exit_code == 1
+    result = run_uwaga("info", "--json", tmp_path, code=1)
     assert "expected one vocabulary for both sides" in result.stderr

@@ -12,19 +12,18 @@ import pytest
 import tiny_models as tiny
 import torch
 import yaml
+from command_line import run_uwaga
 from hypothesis import given
 from hypothesis import strategies as st
 from marian_folders import make
 from precision import EXACT, to_double
 from search_inputs import inputs
 from torch_models import Payload, load_torch
-from typer.testing import CliRunner
 
 from uwaga.checkpoints.formats.marian.files import _read_vocabulary
 from uwaga.checkpoints.formats.marian.read import read_marian
 from uwaga.checkpoints.formats.marian.weights import SETTINGS
 from uwaga.checkpoints.storage.tensors import read_npz
-from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.search import search
 
@@ -205,8 +204,7 @@ def test_search_options_are_read_from_decoder_yml_or_rejected(tmp_path):
     loaded = load_torch(folder)
     assert (loaded.options.beam, loaded.options.length_penalty, loaded.options.unknown) == (3, 0.6, False)
     for name in (folder, folder / "model.npz"):
-        result = CliRunner().invoke(app, ["translate", "--model", str(name), "--max-length", "9", *TEXTS])
-        assert result.exit_code == 0, result.output
+        result = run_uwaga("translate", "--model", name, "--max-length", "9", *TEXTS)
         assert len(result.stdout.splitlines()) == len(TEXTS)
     (folder / "decoder.yml").write_text(yaml.safe_dump(decoder_settings | {"word-penalty": 0.2}))
     with pytest.raises(ModelError, match=r"decoder\.yml: word-penalty = 0\.2 is not supported"):

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from command_line import run_uwaga
 
 transformers = pytest.importorskip("transformers")
 
@@ -16,10 +17,8 @@ from precision import EXACT, to_double
 from pretrained_texts import LINES
 from search_inputs import inputs
 from torch_models import load_torch
-from typer.testing import CliRunner
 
 import uwaga
-from uwaga.cli.main import app
 from uwaga.decoder import Choice, Sampling
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.search import from_generation_config, search
@@ -98,13 +97,12 @@ def test_command_line_output_matches_transformers(tmp_path):
     translator = uwaga.load(tmp_path / "m", device="cpu", source="deu_Latn", target="fra_Latn")
     expected = peer_translations(model, peer, translator.decoder.symbols)[0]
     arguments = ["translate", "--model", str(tmp_path / "m"), "--device", "cpu", TEXTS[0]]
-    result = CliRunner().invoke(app, [*arguments, "--from", "deu_Latn", "--to", "fra_Latn"])
-    assert result.exit_code == 0, result.output
+    result = run_uwaga(*arguments, "--from", "deu_Latn", "--to", "fra_Latn")
     assert result.stdout == expected + "\n"
     bart, peer = model_folder(tmp_path / "bart", "bart")
     expected = peer_translations(bart, peer, load_torch(tmp_path / "bart").model.symbols)[0]
     arguments[2] = str(tmp_path / "bart")
-    assert CliRunner().invoke(app, arguments).stdout == expected + "\n"
+    assert run_uwaga(*arguments).stdout == expected + "\n"
 
 
 def test_mask_token_without_an_embedding_is_rejected_in_texts(tmp_path):

@@ -6,12 +6,11 @@ import json
 import pretrained_tokenisers
 import pytest
 import torch
+from command_line import run_uwaga
 from pretrained_texts import LINES
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
-from typer.testing import CliRunner
 
 import uwaga
-from uwaga.cli.main import app
 from uwaga.errors import SettingsError
 
 transformers = pytest.importorskip("transformers")
@@ -146,9 +145,8 @@ def test_madlad_rejects_unknown_languages(madlad):
 
 def test_madlad_conversion_keeps_languages(madlad, tmp_path):
     path, _, _ = madlad
-    result = CliRunner().invoke(app, ["convert", "--int8", str(path), str(tmp_path / "m")])
-    assert result.exit_code == 0, result.output
-    assert "zh_Latn" in CliRunner().invoke(app, ["info", str(tmp_path / "m")]).output
+    run_uwaga("convert", "--int8", path, tmp_path / "m")
+    assert "zh_Latn" in run_uwaga("info", tmp_path / "m").output
     converted, original = (uwaga.load(folder, device="cpu") for folder in (tmp_path / "m", path))
     for target in ("de", "fr"):
         rows = [

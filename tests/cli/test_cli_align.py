@@ -1,18 +1,18 @@
 """``uwaga align``, ``uwaga translate --alignments`` and ``uwaga evaluate --alignments``."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 import tiny_models as tiny
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 import uwaga
 from uwaga.alignment import align_corpus, grow_diagonal
 from uwaga.alignment.words import split_words
 from uwaga.checkpoints.alignment_head import HEAD_FILE
 from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
-from uwaga.cli.main import app
 
 
 @pytest.fixture
@@ -37,8 +37,7 @@ def write(name: str, lines) -> None:
     Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def run(*arguments: str, stdin: str | None = None):
-    return CliRunner().invoke(app, list(arguments), input=stdin)
+run = partial(run_uwaga, code=None)
 
 
 def lines(*arguments: str, stdin: str | None = None) -> list[str]:

@@ -1,15 +1,15 @@
 """Selection of models by language: `uwaga translate --from --to`, `--via`, and `--model en-pt`."""
 
 import json
+from functools import partial
 
 import pytest
 import tiny_models as tiny
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
-from uwaga.cli.main import app
 
 JOINT = tiny.tokeniser()
 SHAPE = tiny.TINY.model_copy(update={"tie": "none"})
@@ -36,10 +36,7 @@ def machine(tmp_path, monkeypatch):
     return folder
 
 
-def run(*arguments, stdin=None, code=0):
-    result = CliRunner().invoke(app, ["translate", *map(str, arguments)], input=stdin)
-    assert result.exit_code == code, result.output + str(result.exception)
-    return result
+run = partial(run_uwaga, "translate")
 
 
 def texts(path, sources, **options):

@@ -8,13 +8,13 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 from model_server import closed_port, model_files, serve_catalogue, serve_models
-from typer.testing import CliRunner, Result
 
-from uwaga.cli.main import app
 from uwaga.errors import CatalogueError
 from uwaga.library import installed
 from uwaga.library.hub import find_model
@@ -44,8 +44,7 @@ def server(tmp_path, monkeypatch):
         yield mirror
 
 
-def run(*words: str) -> Result:
-    return CliRunner().invoke(app, ["models", *words])
+run = partial(run_uwaga, "models", code=None)
 
 
 def succeed(*words: str) -> str:

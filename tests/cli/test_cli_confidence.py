@@ -2,12 +2,12 @@
 
 import json
 import re
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 import uwaga
-from uwaga.cli.main import app
 from uwaga.cli.translate import DOUBTFUL_THRESHOLD, UNSURE_THRESHOLD, mark_uncertain_words, shows_colours
 from uwaga.results.translation import Translation
 
@@ -16,8 +16,7 @@ TEXT = (
 )
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, ["translate", *arguments])
+run = partial(run_uwaga, "translate", code=None)
 
 
 @pytest.fixture(scope="module")

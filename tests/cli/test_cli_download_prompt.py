@@ -5,13 +5,12 @@ import shutil
 import sys
 
 import pytest
+from command_line import run_uwaga
 from marian_students import write_student
 from model_server import serve_catalogue, serve_models
-from typer.testing import CliRunner
 
 import uwaga
 from uwaga.cli import loading
-from uwaga.cli.main import app
 from uwaga.errors import NotInstalledError
 from uwaga.library.installed import models_home
 from uwaga.settings.load_options import LoadOptions
@@ -72,8 +71,7 @@ def test_missing_models_are_downloaded_after_confirmation(server, monkeypatch, c
     assert first.languages == ("qaa", "en")
     expected = second.translate(first.translate("Where is the dog?").text, placeholders=False)
     assert translator.translate("Where is the dog?").text == expected.text
-    result = CliRunner().invoke(app, ["translate", "--from", "en", "--to", "qab", "Hi"])
-    assert result.exit_code == 0, result.output
+    run_uwaga("translate", "--from", "en", "--to", "qab", "Hi")
     assert len(server.requests) == count
 
 
@@ -87,8 +85,8 @@ def test_error_after_a_declined_download_names_the_download_command(server, monk
 
 
 def test_download_prompt_is_not_shown_without_a_terminal(server):
-    result = CliRunner().invoke(app, ["translate", "--from", "qaa", "--to", "en", "Hi"], input="y\ny\n")
-    assert result.exit_code == 1 and "`uwaga models download qaa-en`" in result.stderr
+    result = run_uwaga("translate", "--from", "qaa", "--to", "en", "Hi", code=1, stdin="y\ny\n")
+    assert "`uwaga models download qaa-en`" in result.stderr
     assert server.requests == [] and "[y/N]" not in result.stderr
 
 

@@ -9,14 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import typer
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 from uwaga.cli.errors import report_errors
-from uwaga.cli.main import app
 from uwaga.errors import DataError
 from uwaga.evaluation import evaluate
 from uwaga.evaluation.files import read_references
@@ -37,8 +37,7 @@ def write(name: str, lines: list[str]) -> None:
     Path(name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 
-def run(*arguments: str, stdin: bytes | None = None):
-    return CliRunner().invoke(app, list(arguments), input=stdin)
+run = partial(run_uwaga, code=None)
 
 
 def scores(*arguments: str, stdin: bytes | None = None) -> dict[str, float]:

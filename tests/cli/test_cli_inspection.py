@@ -4,17 +4,17 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny_models as tiny
+from command_line import run_uwaga
 from recurrent_variants import VARIANTS
-from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
-from uwaga.cli.main import app
 from uwaga.cli.options import parse_labels
 from uwaga.errors import SettingsError
 from uwaga.inspection import by_length
@@ -40,10 +40,7 @@ def folders(tmp_path_factory):
     return folder
 
 
-def call(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
-    assert result.exit_code == code, result.output
-    return result
+call = partial(run_uwaga, env={"COLUMNS": "200"})
 
 
 def test_attend_prints_a_heat_map(folders):

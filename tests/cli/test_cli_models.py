@@ -6,10 +6,9 @@ import socket
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
-from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.library.installed import hub_cache, installed_models
 
@@ -38,9 +37,7 @@ def machine(tmp_path, monkeypatch):
 
 
 def run(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["models", *arguments])
-    assert result.exit_code == 0, result.output + str(result.exception)
-    return result.output
+    return run_uwaga("models", *arguments).output
 
 
 def test_models_json_output_describes_models(machine):

@@ -6,10 +6,9 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 import uwaga
-from uwaga.cli.main import app
 from uwaga.cli.translate import moses_lines
 from uwaga.errors import DataError, ModelError
 from uwaga.results.translation import Translation
@@ -20,9 +19,7 @@ REFERENCES = ["The cat sat on the mat.", "A dog.", "Quite another sentence"]
 
 
 def run(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output + str(result.exception)
-    return result.output
+    return run_uwaga(*arguments, code=code).output
 
 
 @pytest.fixture

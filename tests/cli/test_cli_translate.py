@@ -13,12 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_models as tiny
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli import lines, meter, score
-from uwaga.cli.main import app
 from uwaga.errors import DataError
 
 JOINT = tiny.tokeniser()
@@ -45,11 +44,7 @@ def run(folder):
     def run(verb, *arguments, stdin=None, code=0):
         if isinstance(stdin, str):
             stdin = stdin.encode()
-        result = CliRunner().invoke(
-            app, [verb, "--model", str(folder), "--device", "cpu", *map(str, arguments)], input=stdin
-        )
-        assert result.exit_code == code, result.output
-        return result
+        return run_uwaga(verb, "--model", folder, "--device", "cpu", *arguments, code=code, stdin=stdin)
 
     return run
 
@@ -428,8 +423,7 @@ def test_infinite_score_is_null_in_json():
 
 @pytest.mark.parametrize("verb", ["translate", "score"])
 def test_help_of_translate_and_score_has_examples(verb):
-    result = CliRunner().invoke(app, [verb, "--help"])
-    assert result.exit_code == 0
+    result = run_uwaga(verb, "--help")
     assert result.output.count(f"uwaga {verb}") >= 4
 
 

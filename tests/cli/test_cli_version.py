@@ -5,17 +5,15 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 import uwaga
-from uwaga.cli.main import app
 from uwaga.cli.version import checkout_commit
 from uwaga.engine import _core, cpu
 
 
 def report() -> list[str]:
-    result = CliRunner().invoke(app, ["--version"])
-    assert result.exit_code == 0
+    result = run_uwaga("--version")
     return result.stdout.splitlines()
 
 

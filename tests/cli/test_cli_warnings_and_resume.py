@@ -5,16 +5,16 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from itertools import chain
 
 import pytest
 import tiny_models as tiny
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli import lines
-from uwaga.cli.main import app
 from uwaga.cli.translate import DEMONSTRATION
 from uwaga.files.lines import open_bytes
 
@@ -32,10 +32,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def run(*arguments, stdin=None, code=0):
-    result = CliRunner().invoke(app, ["translate", *map(str, arguments)], input=stdin)
-    assert result.exit_code == code, result.output
-    return result
+run = partial(run_uwaga, "translate")
 
 
 def texts(folder, sources):

@@ -6,44 +6,42 @@ import sys
 from collections import Counter
 
 import pytest
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
-from uwaga.cli.main import VERBS, Commands, app
+from uwaga.cli.main import VERBS, Commands
 
 
 @pytest.mark.parametrize("name", VERBS)
 def test_all_commands_have_help(name: str):
     assert Commands()[name].name == name
-    result = CliRunner().invoke(app, [name, "--help"])
-    assert result.exit_code == 0
+    result = run_uwaga(name, "--help")
     assert f"uwaga {name}" in result.output
 
 
 @pytest.mark.parametrize("name", VERBS)
 def test_help_pages_are_short_and_complete(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")
-    page = CliRunner().invoke(app, [name, "--help"]).output
+    page = run_uwaga(name, "--help").output
     assert len(page.splitlines()) <= 60
     assert "<bool>" not in page
-    everything = CliRunner().invoke(app, [name, "--help", "all"]).output
+    everything = run_uwaga(name, "--help", "all").output
     options = [option for option in Commands()[name].params if option.param_type_name == "option"]
     counts = Counter(re.findall(r"^  (?:-\w, )?(--[\w-]+)", everything.partition("\nExamples:")[0], re.M))
     assert counts - Counter(["--help"]) == Counter(max(option.opts, key=len) for option in options)
     panels = {option.rich_help_panel.lower() for option in options if option.rich_help_panel}
     for panel in panels:
-        panel_page = CliRunner().invoke(app, [name, "--help", panel]).output
+        panel_page = run_uwaga(name, "--help", panel).output
         assert f"{panel.capitalize()}:" in panel_page and len(panel_page) < len(everything)
     assert name != "translate" or panels > {"search", "text", "sampling"}
 
 
 def test_unknown_help_panel_error_lists_panels():
-    result = CliRunner().invoke(app, ["translate", "--help", "serch"])
-    assert result.exit_code == 2
+    result = run_uwaga("translate", "--help", "serch", code=2)
     assert "search" in result.output
 
 
 def test_help_shows_square_brackets_literally():
-    assert "[MASK]" in CliRunner().invoke(app, ["fill", "--help"]).output
+    assert "[MASK]" in run_uwaga("fill", "--help").output
 
 
 @pytest.mark.parametrize(
@@ -57,20 +55,18 @@ def test_help_shows_square_brackets_literally():
     ],
 )
 def test_option_errors_suggest_fixes(arguments: list[str], message: str):
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2
+    result = run_uwaga(*arguments, code=2)
     assert message in result.output
 
 
 def test_help_lists_all_commands():
-    output = CliRunner().invoke(app, ["--help"]).output
+    output = run_uwaga("--help").output
     assert all(name in output for name in VERBS)
 
 
 def test_unknown_command_error_suggests_similar_commands():
     assert "invent" not in Commands()
-    result = CliRunner().invoke(app, ["trian"])
-    assert result.exit_code == 2
+    result = run_uwaga("trian", code=2)
     assert "'train'" in result.output
 
 
@@ -125,15 +121,14 @@ def test_commands_with_other_arguments_take_the_model_only_as_an_option(name: st
     ],
 )
 def test_wrong_argument_order_error_shows_the_usage(arguments: list[str]):
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 1
+    result = run_uwaga(*arguments, code=1)
     assert f"{arguments[1]!r}: no such folder" in result.output
     assert f"usage: uwaga {arguments[0]} MODEL" in result.output.replace("root", "uwaga")
 
 
 def test_model_option_requires_a_value():
-    result = CliRunner().invoke(app, ["generate", "--model"])
-    assert result.exit_code == 2 and "'--model' requires" in result.output
+    result = run_uwaga("generate", "--model", code=2)
+    assert "'--model' requires" in result.output
 
 
 @pytest.mark.parametrize(
@@ -147,18 +142,18 @@ def test_model_option_requires_a_value():
 )
 def test_folders_with_unrelated_files_are_not_replaced_even_with_force(arguments, tmp_path):
     (tmp_path / "file").write_text("kept")
-    result = CliRunner().invoke(app, [*arguments, str(tmp_path)])
-    assert result.exit_code == 1 and "add --force" in result.output
-    forced = CliRunner().invoke(app, [*arguments, str(tmp_path), "--force"])
-    assert forced.exit_code == 1 and "add --force" not in forced.output  # files of others are never replaced
+    result = run_uwaga(*arguments, tmp_path, code=1)
+    assert "add --force" in result.output
+    forced = run_uwaga(*arguments, tmp_path, "--force", code=1)
+    assert "add --force" not in forced.output  # files of others are never replaced
     assert (tmp_path / "file").read_text() == "kept"
 
 
 def test_convert_replaces_a_model_only_with_force(tmp_path):
     arguments = ["convert", "--int8", "--no-check", "bundled", str(tmp_path / "m")]
-    assert CliRunner().invoke(app, arguments).exit_code == 0
+    run_uwaga(*arguments)
     (tmp_path / "m" / "card.md").write_text("older")
-    assert CliRunner().invoke(app, arguments).exit_code == 1
+    run_uwaga(*arguments, code=1)
     assert (tmp_path / "m" / "card.md").read_text() == "older"
-    assert CliRunner().invoke(app, [*arguments, "--force"]).exit_code == 0
+    run_uwaga(*arguments, "--force")
     assert (tmp_path / "m" / "card.md").read_text() != "older"

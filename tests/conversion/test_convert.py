@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import tiny_models as tiny
 import torch
+from command_line import run_uwaga
 from hypothesis import given
 from hypothesis import strategies as st
 from precision import to_double, tolerance
@@ -152,8 +153,7 @@ def test_ctranslate2_generates_the_same_tokens_with_the_converted_model(tmp_path
 
 
 def test_trained_model_survives_a_conversion_round_trip(tmp_path):
-    result = CliRunner().invoke(app, ["convert", str(NUMBERS), str(tmp_path / "m"), "--to", "pegasus"])
-    assert result.exit_code == 0, result.output
+    result = run_uwaga("convert", NUMBERS, tmp_path / "m", "--to", "pegasus")
     assert "note: uwaga limits a target to 3 times" in result.output
     original, converted = uwaga.load(NUMBERS, device="cpu"), uwaga.load(tmp_path / "m", device="cpu")
     tokeniser = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")

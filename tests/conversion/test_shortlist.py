@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import run_uwaga
 from safetensors import safe_open
 from safetensors.numpy import save_file
-from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.shortlist import read_shortlist, write_shortlist
-from uwaga.cli.main import app
 from uwaga.conversion.shortlist import evaluate_shortlist, learn_shortlist, read_corpus, with_shortlist
 from uwaga.decoder import Choice
 from uwaga.engine import Shortlist
@@ -257,9 +256,7 @@ def test_shortlist_requires_the_native_engine_and_valid_arguments(translator, pa
 
 
 def run(*arguments, code=0, **options):
-    result = CliRunner().invoke(app, [*map(str, arguments)], **options)
-    assert result.exit_code == code, result.output
-    return result
+    return run_uwaga(*arguments, code=code, **options)
 
 
 @pytest.fixture

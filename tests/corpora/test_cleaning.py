@@ -9,14 +9,14 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 from html_page import HOSTILE_TEXTS, Page
 from hypothesis import given
-from typer.testing import CliRunner
 
-from uwaga.cli.main import app
 from uwaga.errors import DataError, MissingExtraError, SettingsError
 from uwaga.settings.yaml_text import load_yaml
 from uwaga_corpora.cleaning import CleaningReport, CleaningSettings, blocks, clean
@@ -291,10 +291,7 @@ def test_report_page_escapes_corpus_text(source, target):
     assert page.shows("10 lines read, 9 pairs kept (90.00%)")
 
 
-def run_command(*arguments: str, code: int = 0):
-    result = CliRunner().invoke(app, ["clean", *arguments])
-    assert result.exit_code == code, result.output + str(result.exception)
-    return result
+run_command = partial(run_uwaga, "clean")
 
 
 def test_clean_command_writes_pairs_and_reports(tmp_path):

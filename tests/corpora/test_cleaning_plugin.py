@@ -4,10 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 from plugin_samples import forget_plugins
-from typer.testing import CliRunner
 
-from uwaga.cli.main import app
 from uwaga_corpora.cleaning.rule import RULES
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/plugins.md"
@@ -24,6 +23,5 @@ def test_cleaning_rule_of_a_plugin_is_applied(tmp_path, monkeypatch, in_settings
     command = ["clean", "crawl.tsv", "-o", "clean.tsv", "--jobs", "2"]
     named = ["--settings", "clean.yaml"] if in_settings else ["--rules", "length,colons"]
     plugin = [] if in_settings else ["--plugin", "colons.py"]
-    result = CliRunner().invoke(app, [*plugin, *command, *named])
-    assert result.exit_code == 0, result.output
+    run_uwaga(*plugin, *command, *named)
     assert (tmp_path / "clean.tsv").read_text("utf-8") == "A dog.\tEin Hund.\n"

@@ -10,11 +10,10 @@ import time
 
 import pytest
 import tiny_models as tiny
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
-from uwaga.cli.main import app
 from uwaga.search.mbr import rank_by_utility, utilities
 
 JOINT = tiny.tokeniser()
@@ -54,9 +53,7 @@ def workspace(tmp_path, monkeypatch):
 
 
 def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [*map(str, arguments), "--device", "cpu"])
-    assert result.exit_code == code, result.output
-    return result
+    return run_uwaga(*arguments, "--device", "cpu", code=code)
 
 
 def rows(folder):

@@ -4,10 +4,9 @@ import random
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 from toy import toy_settings
-from typer.testing import CliRunner
 
-from uwaga.cli.main import app
 from uwaga.training.corpus import prepare_corpora
 
 GERMAN = [
@@ -36,12 +35,8 @@ def write_corpus(
 
 
 def clean_corpus(folder: Path) -> str:
-    files = [str(folder / "train.en"), str(folder / "train.de")]
-    outputs = ["-o", str(folder / "out.en"), "-o", str(folder / "out.de")]
-    result = CliRunner().invoke(
-        app, ["clean", *files, *outputs, "--from", "en", "--to", "de", "--rules", "length", "--jobs", "1"]
-    )
-    assert result.exit_code == 0, result.output
+    files = [folder / "train.en", folder / "train.de", "-o", folder / "out.en", "-o", folder / "out.de"]
+    result = run_uwaga("clean", *files, "--from", "en", "--to", "de", "--rules", "length", "--jobs", "1")
     return " ".join(result.output.split())
 
 

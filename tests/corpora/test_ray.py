@@ -3,10 +3,8 @@
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 from table_jobs import ProgressHook, part_bytes, run, sentences
-from typer.testing import CliRunner
-
-from uwaga.cli.main import app
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
@@ -48,6 +46,5 @@ def test_missing_ray_cluster_is_reported(tmp_path: Path, monkeypatch) -> None:
     source.write_text("A dog.\n", encoding="utf-8")
     monkeypatch.setenv("RAY_gcs_rpc_server_reconnect_timeout_s", "1")
     monkeypatch.setenv("RAY_ADDRESS", "")
-    result = CliRunner().invoke(app, ["batch", str(source), str(tmp_path / "out"), "--ray", "auto"])
-    assert result.exit_code == 1, result.output
+    result = run_uwaga("batch", source, tmp_path / "out", "--ray", "auto", code=1)
     assert "no Ray cluster at auto" in result.output.strip().splitlines()[-1]

@@ -11,6 +11,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 from table_jobs import (
     GREEDY,
     ProgressHook,
@@ -22,9 +23,7 @@ from table_jobs import (
     text_rows,
     translate_texts,
 )
-from typer.testing import CliRunner
 
-from uwaga.cli.main import app
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.translator import Translator
 from uwaga_corpora.jobs.engine import FIRST_PART_ROWS, part_sizes
@@ -128,11 +127,10 @@ def test_resumed_job_has_the_output_of_an_uninterrupted_one(tmp_path: Path) -> N
     assert 20 <= len(parts(tmp_path / "out")) < 60
     assert all(path.read_bytes() for path in parts(tmp_path / "out"))
     command = ["batch", str(source), str(tmp_path / "out"), "--part-rows", "2", "--beam", "1"]
-    result = CliRunner().invoke(app, command)
-    assert result.exit_code == 0, result.output
+    result = run_uwaga(*command)
     assert "rows/s after the first part" in result.output
     assert part_bytes(tmp_path / "out") == part_bytes(tmp_path / "whole")
-    rerun = CliRunner().invoke(app, command)
+    rerun = run_uwaga(*command)
     assert "120 rows in 60 parts" in rerun.output
 
 
@@ -213,8 +211,7 @@ def test_worker_with_a_different_model_or_version_is_rejected(change: str, messa
 
 def error_of(*words: object) -> str:
     """Run a command that must fail, and return its one-line error."""
-    result = CliRunner().invoke(app, ["batch", *map(str, words)])
-    assert result.exit_code == 1, result.output
+    result = run_uwaga("batch", *words, code=1)
     [line] = result.output.strip().splitlines()
     return line
 
@@ -294,7 +291,7 @@ def test_full_disk_leaves_only_complete_parts(tmp_path: Path) -> None:
     run(source, tmp_path / "whole", part_rows=8)
     expected = part_bytes(tmp_path / "whole")
     assert all(expected[name] == content for name, content in part_bytes(tmp_path / "out").items())
-    assert CliRunner().invoke(app, command).exit_code == 0
+    run_uwaga(*command)
     assert part_bytes(tmp_path / "out") == expected
 
 
@@ -381,8 +378,7 @@ def test_skipped_lines_and_files_are_reported(tmp_path: Path, monkeypatch) -> No
         run(folder, tmp_path / "out", columns=["text=de"])
     command = ["batch", str(folder), str(tmp_path / "out"), "-c", "text=de", "--on-error", "skip"]
     command += ["--beam", "1", "--threads", "1", "--part-rows", "500", "--model", "bundled"]
-    result = CliRunner().invoke(app, command)
-    assert result.exit_code == 0, result.output
+    result = run_uwaga(*command)
     rows_out, expected = json_rows(tmp_path / "out"), translate_texts(lines)
     texts = [None, expected[0], None, None, None, expected[1], *[""] * (len(rows_out) - 7), expected[2]]
     assert [row["de"] for row in rows_out] == texts and 3000 < len(rows_out) < 5000
@@ -457,8 +453,7 @@ def test_job_with_growing_parts_resumes_at_the_next_part(texts, expected, tmp_pa
 def test_rows_with_truncated_translations_are_reported(texts: list[str], tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("\n".join(texts))
     options = ["--beam", "1", "--max-length", "4", "--workers", "1", "--part-rows", "10"]
-    result = CliRunner().invoke(app, ["batch", str(tmp_path / "in.txt"), str(tmp_path / "out"), *options])
-    assert result.exit_code == 0
+    result = run_uwaga("batch", tmp_path / "in.txt", tmp_path / "out", *options)
     translations = Translator.load(threads=1).translate(texts, beam=1, max_length=4)
     cut = [number for number, translation in enumerate(translations, start=1) if translation.truncated]
     assert len(cut) > 20

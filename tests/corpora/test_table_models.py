@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 import tiny_models as tiny
+from command_line import run_uwaga
 from table_jobs import sentences, text_rows
-from typer.testing import CliRunner
 
 from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
-from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.settings.load_options import LoadOptions
 from uwaga_corpora.jobs.translation import TranslationSpec, worker_fingerprint
@@ -20,9 +19,7 @@ JOINT = tiny.tokeniser()
 
 def invoke(verb: str, *words: object, fails: bool = False) -> str:
     """Return the output of a command."""
-    result = CliRunner().invoke(app, [verb, *map(str, words)])
-    assert result.exit_code == (1 if fails else 0), result.output
-    return result.output
+    return run_uwaga(verb, *words, code=1 if fails else 0).output
 
 
 def batch_and_translate(source: Path, folder: Path, *words: object) -> tuple[list[str], list[str]]:

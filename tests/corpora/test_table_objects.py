@@ -5,11 +5,10 @@ import time
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 from table_jobs import ProgressHook, part_bytes, run, sentences
-from typer.testing import CliRunner
 
 import uwaga.files.store
-from uwaga.cli.main import app
 from uwaga.errors import DataError
 from uwaga.files.store import hide_credentials, open_store
 
@@ -123,23 +122,21 @@ def test_parquet_is_read_from_an_object_store(faulty_store, tmp_path: Path) -> N
 def test_object_store_errors_hide_credentials(faulty_store, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(uwaga.files.store, "PAUSE", 0.01)
     monkeypatch.setattr(uwaga.files.store, "MAX_ATTEMPTS", 2)
-    result = CliRunner().invoke(app, ["batch", "s3://nobucket/in", str(tmp_path / "out")])
-    assert result.exit_code == 1
+    result = run_uwaga("batch", "s3://nobucket/in", tmp_path / "out", code=1)
     [line] = result.output.strip().splitlines()
     assert "s3://nobucket/in: no such file" in line
     upload("s3://table/two", {"a.txt": b"A dog.\n"})
     faulty_store.fail_every = 1
     try:
-        result = CliRunner().invoke(app, ["batch", "s3://table/two", str(tmp_path / "out")])
+        result = run_uwaga("batch", "s3://table/two", tmp_path / "out", code=1)
     finally:
         faulty_store.fail_every = 0
-    assert result.exit_code == 1
     [line] = result.output.strip().splitlines()
     assert "s3://table/two: the object store" in line
     assert SECRET_KEY not in line
     assert (
         "one is inside the other"
-        in CliRunner().invoke(app, ["batch", "s3://table/two", "s3://table/two/out"]).output
+        in run_uwaga("batch", "s3://table/two", "s3://table/two/out", code=None).output
     )
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
-from uwaga.cli.main import app
 from uwaga_course import all_exercises, check, find_exercise
 from uwaga_course.check import Verdict, alphabetical_items, check_program, describe
 from uwaga_course.exercises import ChoiceExercise, CodeExercise, NumberExercise, OrderExercise, TableExercise
@@ -178,7 +177,7 @@ def test_course_has_enough_exercises():
 
 def learn(*arguments):
     """Return the exit status and the output of `uwaga learn`."""
-    result = CliRunner().invoke(app, ["learn", *arguments])
+    result = run_uwaga("learn", *arguments, code=None)
     return result.exit_code, result.output
 
 

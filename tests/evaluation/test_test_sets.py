@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 from sacrebleu.dataset import DATASETS
-from typer.testing import CliRunner
 
-from uwaga.cli.main import app
 from uwaga.errors import DataError, SettingsError
 from uwaga.evaluation.test_sets import read_catalogue_set
 
@@ -44,8 +44,7 @@ def write_set(name: str, pair: str, **fields: list[str]) -> None:
         path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 
-def run(*arguments: str, stdin: str | None = None):
-    return CliRunner().invoke(app, ["evaluate", *arguments], input=stdin)
+run = partial(run_uwaga, "evaluate", code=None)
 
 
 def test_cached_test_set_is_read_without_a_network():

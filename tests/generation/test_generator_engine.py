@@ -12,19 +12,18 @@ import numbered_tokens
 import numpy as np
 import pytest
 import torch
+from command_line import run_uwaga
 from marian_folders import make as make_marian
 from precision import tolerance
 from safetensors.torch import load_file, save_file
 from test_text_generator import PROMPTS, peer, run  # noqa: F401 (peer is a fixture)
 from torch_models import edit_config, load_torch
-from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints.formats.huggingface import gpt2
 from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS
 from uwaga.checkpoints.registry import read
 from uwaga.checkpoints.to_engine import pack_weights, to_engine
-from uwaga.cli.main import app
 from uwaga.conversion import quantise as conversion
 from uwaga.conversion.quantise import quantise
 from uwaga.decoder import Choice
@@ -290,15 +289,11 @@ def test_generate_command_accepts_the_options_engine_and_dtype(folder, tmp_path)
         "--sample",
         str(tmp_path / "sample"),
     ]
-    result = CliRunner().invoke(app, arguments)
-    assert (
-        result.exit_code == 0
-        and "2 sentences, greedy" in result.stdout
-        and "identical continuations" in result.stdout
-    )
+    result = run_uwaga(*arguments)
+    assert "2 sentences, greedy" in result.stdout and "identical continuations" in result.stdout
     assert run(tmp_path / "out", "A dog", "--max-length", 6)[0] == 0
-    result = CliRunner().invoke(app, ["translate", "--model", str(tmp_path / "out"), "A dog"])
-    assert result.exit_code == 1 and "`uwaga generate`" in result.stderr
+    result = run_uwaga("translate", "--model", tmp_path / "out", "A dog", code=1)
+    assert "`uwaga generate`" in result.stderr
 
 
 def test_quantise_measures_agreement_without_a_sample(folder, tmp_path, monkeypatch):

@@ -6,11 +6,10 @@ import numpy as np
 import pretrained_tokenisers
 import pytest
 import torch
+from command_line import run_uwaga
 from precision import tolerance
-from typer.testing import CliRunner
 
 import uwaga
-from uwaga.cli.main import app
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 
 transformers = pytest.importorskip("transformers")
@@ -172,18 +171,18 @@ def test_model_without_a_language_modelling_head_can_only_encode(tmp_path):
 
 
 def test_attend_command_shows_encoder_attention(peer, filler):
-    result = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "--json", "--words", "a dog sees"])
+    result = run_uwaga("attend", "-m", peer[0], "--json", "--words", "a dog sees")
     row = json.loads(result.stdout)
     assert (row["kind"], row["layer"], row["head"]) == ("encoder", 2, "mean")
     assert row["source"] == row["target"] and row["source"][0] == "[CLS]"
-    refused = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "a dog", "--kind", "cross"])
+    refused = run_uwaga("attend", "-m", peer[0], "a dog", "--kind", "cross", code=None)
     assert "2 encoder layers" in refused.stderr
-    refused = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "a dog", "--target", "ein Hund"])
+    refused = run_uwaga("attend", "-m", peer[0], "a dog", "--target", "ein Hund", code=None)
     assert "does not translate" in refused.stderr
 
 
 def run(*arguments, lines=None):
-    result = CliRunner().invoke(app, ["fill", *map(str, arguments)], input=lines)
+    result = run_uwaga("fill", *arguments, code=None, stdin=lines)
     return result.exit_code, result.stdout, result.stderr
 
 
@@ -206,4 +205,4 @@ def test_fill_command_reports_invalid_input(peer):
         1,
         "error: line 2 has no [MASK]: replace a word with it\n",
     )
-    assert "`uwaga fill`" in CliRunner().invoke(app, ["generate", str(peer[0]), "A dog"]).stderr
+    assert "`uwaga fill`" in run_uwaga("generate", peer[0], "A dog", code=None).stderr

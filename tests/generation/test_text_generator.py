@@ -8,11 +8,10 @@ import numpy as np
 import pretrained_tokenisers
 import pytest
 import torch
+from command_line import run_uwaga
 from precision import tolerance
-from typer.testing import CliRunner
 
 import uwaga
-from uwaga.cli.main import app
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.library import hub
 
@@ -150,7 +149,7 @@ def test_padding_token_defaults_to_that_of_the_tokeniser(peer, generator, tmp_pa
 
 
 def test_attend_command_shows_decoder_attention(peer):
-    result = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "--json", "--layer", "1", "A dog sees"])
+    result = run_uwaga("attend", "-m", peer[0], "--json", "--layer", "1", "A dog sees")
     row = json.loads(result.stdout)
     assert (row["kind"], row["layer"], row["head"]) == ("decoder", 1, "mean")
     assert row["source"] == row["target"]
@@ -224,7 +223,7 @@ def test_invalid_calls_are_rejected(generator, peer):
 
 
 def run(*arguments, lines=None):
-    result = CliRunner().invoke(app, ["generate", *map(str, arguments)], input=lines)
+    result = run_uwaga("generate", *arguments, code=None, stdin=lines)
     return result.exit_code, result.stdout, result.stderr
 
 
@@ -256,8 +255,8 @@ def test_generate_command_reports_invalid_input(peer, tmp_path):
     code, _, message = run(peer[0], "A", "--stream", "--json")
     assert code == 1 and message.startswith("error: --stream shows a single")
     assert "line 2 has" in run(peer[0], lines="A\n" + "AB" * 400 + "\n")[2]
-    result = CliRunner().invoke(app, ["translate", "--model", str(peer[0]), "A dog"])
-    assert result.exit_code == 1 and "`uwaga generate`" in result.stderr
+    result = run_uwaga("translate", "--model", peer[0], "A dog", code=1)
+    assert "`uwaga generate`" in result.stderr
     assert "Traceback" not in result.stderr
 
 

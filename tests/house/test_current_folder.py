@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 from table_jobs import part_bytes, sentences
-from typer.testing import CliRunner
 
 from uwaga.child_processes import SAFE_PATH, python_command, safe_import_path
-from uwaga.cli.main import app
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga_course.check import check_program
 from uwaga_course.exercises import CodeExercise
@@ -45,9 +44,7 @@ def hostile_folder(tmp_path, monkeypatch):
 
 def run(*arguments: str) -> str:
     """Run the command line in this process, whose children start in the hostile folder."""
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == 0, result.output
-    return result.output
+    return run_uwaga(*arguments).output
 
 
 def test_modules_of_the_current_folder_are_imported_without_safe_path(hostile_folder):

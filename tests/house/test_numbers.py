@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 import uwaga
 from uwaga.cli.main import app
@@ -47,7 +47,7 @@ def test_readme_and_changelog_contain_no_mechanism_numbers():
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_command_help_contains_no_mechanism_numbers(verb):
-    assert NUMBER.findall(CliRunner().invoke(app, [verb, "--help"]).output) == []
+    assert NUMBER.findall(run_uwaga(verb, "--help").output) == []
 
 
 @pytest.mark.parametrize("name", [name for name in uwaga.__all__ if not name.startswith("__")])

@@ -4,10 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 import uwaga
-from uwaga.cli.main import app
 from uwaga.engine.interventions import Heads
 from uwaga.errors import SettingsError
 from uwaga.inspection import contributions, draw_importance, measure_heads, save_figure
@@ -62,18 +61,15 @@ def test_heads_and_attend_commands_print_importance_and_attribution(tmp_path):
     for side, name in ((0, "a.en"), (1, "a.de")):
         (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in PAIRS), encoding="utf-8")
     files = ["-s", str(tmp_path / "a.en"), "-r", str(tmp_path / "a.de")]
-    heads = CliRunner().invoke(app, ["heads", *files, "--kind", "decoder", "--limit", "1"])
-    assert heads.exit_code == 0, heads.output
+    heads = run_uwaga("heads", *files, "--kind", "decoder", "--limit", "1")
     assert heads.stdout.startswith("loss in nats per target token")
     assert heads.stdout.count("layer ") == 2
-    rejected = CliRunner().invoke(app, ["heads", *files, "--kind", "other"])
-    assert rejected.exit_code == 1
+    rejected = run_uwaga("heads", *files, "--kind", "other", code=1)
     assert "--kind other" in rejected.stderr
-    attended = CliRunner().invoke(app, ["attend", "--attribution", "integrated", "--json", PAIRS[0][0]])
+    attended = run_uwaga("attend", "--attribution", "integrated", "--json", PAIRS[0][0])
     assert [json.loads(line)["title"] for line in attended.stdout.splitlines()] == [
         "attention",
         "integrated gradients, nats",
     ]
-    combined = CliRunner().invoke(app, ["attend", "--attribution", "integrated", "--head", "1", PAIRS[0][0]])
-    assert combined.exit_code == 1
+    combined = run_uwaga("attend", "--attribution", "integrated", "--head", "1", PAIRS[0][0], code=1)
     assert "cannot be combined" in combined.stderr

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
+from command_line import run_uwaga
 from precision import tolerance
 from recurrent_variants import VARIANTS, make
 from search_inputs import inputs
 from torch_models import load_torch
 from toy import toy_values, write_reversal_corpus
-from typer.testing import CliRunner
 
 from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
-from uwaga.cli.main import app
 from uwaga.decoder import Choice, Symbols
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.build import build_model
@@ -127,8 +126,7 @@ def test_translator_and_command_line_accept_several_models(folders: dict[str, Pa
     expected = np.logaddexp(member_scores[0].token_scores, member_scores[1].token_scores) - math.log(2)
     np.testing.assert_allclose(scored.token_scores, expected, atol=1e-4)
     flags = [part for name in names for part in ("--model", str(name))]
-    result = CliRunner().invoke(app, ["translate", *flags, "--json", "--device", "cpu", text])
-    assert result.exit_code == 0, result.output
+    result = run_uwaga("translate", *flags, "--json", "--device", "cpu", text)
     assert json.loads(result.stdout)["text"] == translation.text
     single = Translator.load([folders["rnn"]], device="cpu")
     assert not isinstance(single.decoder, Ensemble)

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from running_server import running_server
-from typer.testing import CliRunner
 
 import uwaga
-from uwaga.cli.main import Commands, app
+from uwaga.cli.main import Commands
 from uwaga.errors import SettingsError
 from uwaga_documents import translate_file
 
@@ -389,8 +389,8 @@ def test_invalid_options_are_refused(tmp_path: Path):
         (["--port", "80"], 2, "--port requires --http"),
         (["--settings", str(tmp_path / "none.yaml")], 1, "no such file"),
     ]:
-        result = CliRunner().invoke(app, ["mcp", *arguments])
-        assert result.exit_code == status and hint in result.output
+        result = run_uwaga("mcp", *arguments, code=status)
+        assert hint in result.output
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from command_line import run_uwaga
 from plugin_samples import forget_plugins, plugin_file
 from running_server import running_server
-from typer.testing import CliRunner
 
-from uwaga.cli.main import app
 from uwaga_documents import DOCUMENT_FORMATS
 
 PROPERTIES = "title=A dog sleeps.\n# a comment\nfoot=12\n"
@@ -36,15 +35,14 @@ def test_document_format_of_a_plugin_is_read_and_written(tmp_path, monkeypatch) 
     source, target = tmp_path / "a.properties", tmp_path / "b.properties"
     source.write_text(PROPERTIES, encoding="utf-8")
     command = ["translate-file", str(source), str(target)]
-    assert "unknown file type '.properties'" in CliRunner().invoke(app, command).stderr
-    assert CliRunner().invoke(app, ["--plugin", str(plugin), *command]).exit_code == 0
+    assert "unknown file type '.properties'" in run_uwaga(*command, code=None).stderr
+    run_uwaga("--plugin", plugin, *command)
     assert target.read_text("utf-8") == "title=Ein Hund schläft.\n# a comment\nfoot=12\n"
     source.write_text("title=café\n", encoding="latin-1")
-    invalid = CliRunner().invoke(app, ["--plugin", str(plugin), *command, "--force"])
-    assert invalid.exit_code == 1 and "line 1, byte 10 of the file is not valid utf-8" in invalid.stderr
+    invalid = run_uwaga("--plugin", plugin, *command, "--force", code=1)
+    assert "line 1, byte 10 of the file is not valid utf-8" in invalid.stderr
 
 
 def test_unknown_dialect_error_suggests_a_plugin(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["serve", "--dialect", "lines"])
-    assert result.exit_code == 1
+    result = run_uwaga("serve", "--dialect", "lines", code=1)
     assert "no dialect is named 'lines'" in result.stderr and "uwaga --plugin FILE" in result.stderr

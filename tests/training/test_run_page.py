@@ -5,13 +5,12 @@ import os
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 from html_page import HOSTILE_TEXTS, Page
 from hypothesis import given
 from hypothesis import strategies as st
 from toy import toy_settings, write_reversal_corpus
-from typer.testing import CliRunner
 
-from uwaga.cli.main import app
 from uwaga.data.corpus import Pair
 from uwaga.errors import DataError
 from uwaga.evaluation import evaluate
@@ -141,8 +140,8 @@ def test_pipes_in_a_run_folder_do_not_block_the_report(tmp_path: Path) -> None:
 def test_report_does_not_overwrite_files_of_a_run(tmp_path: Path) -> None:
     log = tmp_path / METRICS_FILE
     log.write_text('{"step": 3, "part": "train", "loss": 2.0}\n')
-    result = CliRunner().invoke(app, ["report", str(tmp_path), "-o", str(log)])
-    assert result.exit_code == 1 and "is a file of the run" in result.output
+    result = run_uwaga("report", tmp_path, "-o", log, code=1)
+    assert "is a file of the run" in result.output
     assert log.read_text().startswith('{"step": 3')
 
 
@@ -156,7 +155,7 @@ def test_folder_without_a_training_run_is_rejected(tmp_path: Path) -> None:
 
 def test_report_command_writes_the_report_page(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
-    result = CliRunner().invoke(app, ["report", str(run), "-o", str(out)])
-    assert result.exit_code == 0 and out.read_text() == format_run_report(run)
-    result = CliRunner().invoke(app, ["report", str(tmp_path / "none")])
-    assert result.exit_code == 1 and "no such folder" in result.output
+    result = run_uwaga("report", run, "-o", out)
+    assert out.read_text() == format_run_report(run)
+    result = run_uwaga("report", tmp_path / "none", code=1)
+    assert "no such folder" in result.output

@@ -1,22 +1,21 @@
 """An attention score defined in a plugin file: training, storage by name, and loading."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
+from command_line import run_uwaga
 from plugin_samples import forget_plugins, plugin_file
 from toy import toy_values, write_reversal_corpus
-from typer.testing import CliRunner, Result
 
-from uwaga.cli.main import app
 from uwaga.models.layers.scores import SCORES
 
 MODEL = {"family": "luong", "score": "negative_distance", "layers": 1, "hidden": 8, "embedding": 8}
 
 
-def uwaga(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+uwaga = partial(run_uwaga, code=None)
 
 
 def test_model_with_a_plugin_attention_score_is_trained_stored_and_loaded(tmp_path, monkeypatch) -> None:

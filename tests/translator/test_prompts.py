@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from command_line import run_uwaga
 from hypothesis import given
 from hypothesis import strategies as st
 from pretrained_texts import byte_level
@@ -195,8 +196,7 @@ def test_languages_are_set_per_call_or_at_loading(chat_model, translator):
 
 
 def test_int8_model_keeps_the_prompt_template(chat_model, tmp_path):
-    result = CliRunner().invoke(app, ["convert", str(chat_model[0]), str(tmp_path / "int8"), "--int8"])
-    assert result.exit_code == 0, result.output
+    run_uwaga("convert", chat_model[0], tmp_path / "int8", "--int8")
     int8 = uwaga.load(tmp_path / "int8", source="en", target="de")
     source = int8.source
     assert source.add_special_tokens(source.encode("A dog.")) == expected_prompt(chat_model[1], "A dog.")

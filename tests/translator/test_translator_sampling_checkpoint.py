@@ -4,10 +4,9 @@ import json
 
 import marian_folders as marian
 import pytest
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 import uwaga
-from uwaga.cli.main import app
 from uwaga.errors import SettingsError
 from uwaga.translator import Request
 
@@ -74,8 +73,7 @@ def test_command_line_uses_the_sampling_settings_of_the_model(folders, translato
 
     def run(*arguments):
         settings = ["--model", str(folders[1]), "--device", "cpu", "--engine", engine]
-        result = CliRunner().invoke(app, ["translate", *settings, *map(str, arguments), *TEXTS])
-        assert result.exit_code == 0, result.output
+        result = run_uwaga("translate", *settings, *arguments, *TEXTS)
         return result.stdout.removesuffix("\n").split("\n")
 
     samples = texts(sampling.translate(TEXTS, seed=3))
