@@ -286,24 +286,19 @@ def shorten_vocabulary(folder):
 
 
 INVALID_FOLDERS = {
-    r"model\.bin: truncated or damaged": lambda f: (f / "model.bin").write_bytes(
-        (f / "model.bin").read_bytes()[:-50]
-    ),
-    r"model\.bin: .* bytes after its last array": lambda f: (f / "model.bin").write_bytes(
-        (f / "model.bin").read_bytes() + b"\0\0"
-    ),
+    r"model\.bin: truncated or damaged":
+        lambda f: (f / "model.bin").write_bytes((f / "model.bin").read_bytes()[:-50]),
+    r"model\.bin: .* bytes after its last array":
+        lambda f: (f / "model.bin").write_bytes((f / "model.bin").read_bytes() + b"\0\0"),
     r"model\.bin: the file is empty": lambda f: (f / "model.bin").write_bytes(b""),
     r"of shape \(4294967295, 24\) needs \d+ bytes": lambda f: overstate_axis(f / "model.bin"),
-    r"CTranslate2 format version 7, or not a CTranslate2 file": lambda f: replace_bytes(
-        f / "model.bin", b"\6\0\0\0", b"\7\0\0\0"
-    ),
-    r"models of 'WhisperSpec', revision [0-9]+, are not supported": lambda f: rewrite(
-        f / "model.bin", name="WhisperSpec"
-    ),
+    r"CTranslate2 format version 7, or not a CTranslate2 file":
+        lambda f: replace_bytes(f / "model.bin", b"\6\0\0\0", b"\7\0\0\0"),
+    r"models of 'WhisperSpec', revision [0-9]+, are not supported":
+        lambda f: rewrite(f / "model.bin", name="WhisperSpec"),
     r"revision 8": lambda f: rewrite(f / "model.bin", revision=8),
-    r"'encoder/layer_1/ffn/linear_1/weight': missing": lambda f: rewrite(
-        f / "model.bin", drop=["encoder/layer_1/ffn/linear_1/weight"]
-    ),
+    r"'encoder/layer_1/ffn/linear_1/weight': missing":
+        lambda f: rewrite(f / "model.bin", drop=["encoder/layer_1/ffn/linear_1/weight"]),
     r"relative_position_keys.*not supported": lambda f: rewrite(
         f / "model.bin",
         add={"encoder/layer_0/self_attention/relative_position_keys": np.ones((3, 4), np.float32)},
@@ -311,12 +306,10 @@ INVALID_FOLDERS = {
     r"activation 4 \(the sigmoid": lambda f: rewrite(
         f / "model.bin", add={f"{s}/activation": np.array(np.int8(4)) for s in ("encoder", "decoder")}
     ),
-    r"'alibi' = 1 is not supported": lambda f: rewrite(
-        f / "model.bin", add={"decoder/alibi": np.array(np.int8(1))}
-    ),
-    r"multiplied by 3, but uwaga": lambda f: rewrite(
-        f / "model.bin", add={"encoder/scale_embeddings": np.array(np.float32(3))}
-    ),
+    r"'alibi' = 1 is not supported":
+        lambda f: rewrite(f / "model.bin", add={"decoder/alibi": np.array(np.int8(1))}),
+    r"multiplied by 3, but uwaga":
+        lambda f: rewrite(f / "model.bin", add={"encoder/scale_embeddings": np.array(np.float32(3))}),
     r"no scale for them is stored": lambda f: rewrite(
         f / "model.bin", add={"encoder/layer_0/ffn/linear_0/weight": np.ones((20, 24), np.int8)}
     ),
@@ -326,13 +319,11 @@ INVALID_FOLDERS = {
     r"neither shared_vocabulary nor source": lambda f: (f / "shared_vocabulary.json").unlink(),
     r"is for 339 tokens, but the vocabulary has 338": shorten_vocabulary,
     r"contains no tokeniser": lambda f: (f / "sentencepiece.model").unlink(),
-    r"lacks the decoder_start_token '<go>'": lambda f: (f / "config.json").write_text(
-        '{"decoder_start_token": "<go>"}'
-    ),
-    r"translates into several languages": lambda f: (f / "config.json").write_text(
-        '{"decoder_start_token": null}'
-    ),
-}
+    r"lacks the decoder_start_token '<go>'":
+        lambda f: (f / "config.json").write_text('{"decoder_start_token": "<go>"}'),
+    r"translates into several languages":
+        lambda f: (f / "config.json").write_text('{"decoder_start_token": null}'),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("message", INVALID_FOLDERS)

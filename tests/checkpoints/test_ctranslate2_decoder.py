@@ -94,25 +94,22 @@ def edit_config(folder, **values):
 
 DECODER = {"name": "TransformerDecoderSpec", "revision": 8}
 INVALID_FOLDERS = {
-    r"revision 9 of TransformerDecoderSpec is not supported": lambda f: rewrite(
-        f / "model.bin", name="TransformerDecoderSpec", revision=9
-    ),
-    r"'decoder/position_encodings/encodings', which TransformerDecoderSpec requires": lambda f: rewrite(
-        f / "model.bin", **DECODER, drop=["decoder/position_encodings/encodings"]
-    ),
+    r"revision 9 of TransformerDecoderSpec is not supported":
+        lambda f: rewrite(f / "model.bin", name="TransformerDecoderSpec", revision=9),
+    r"'decoder/position_encodings/encodings', which TransformerDecoderSpec requires":
+        lambda f: rewrite(f / "model.bin", **DECODER, drop=["decoder/position_encodings/encodings"]),
     r"rotary_dim.*not supported|rotary_dim.*unknown": lambda f: rewrite(
         f / "model.bin", **DECODER, add={"decoder/layer_0/self_attention/rotary_dim": np.array(np.int32(4))}
     ),
-    r"'alibi' = 1 is not supported": lambda f: rewrite(
-        f / "model.bin", **DECODER, add={"decoder/alibi": np.array(np.int8(1))}
-    ),
+    r"'alibi' = 1 is not supported":
+        lambda f: rewrite(f / "model.bin", **DECODER, add={"decoder/alibi": np.array(np.int8(1))}),
     r"neither|contains vocabulary|vocabulary \(\.json or \.txt\)": lambda f: (f / "vocabulary.json").unlink(),
     r"contains no tokeniser; copy tokenizer.json": lambda f: (f / TOKENISER).unlink(),
     r"lacks the eos_token '<stop>'": lambda f: edit_config(f, eos_token="<stop>"),
     r"the vocabulary has [0-9]+ tokens, but model.bin has 400": lambda f: (f / "vocabulary.json").write_text(
         json.dumps([*json.loads((f / "vocabulary.json").read_text()), "one more"])
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("message", INVALID_FOLDERS)

@@ -191,59 +191,32 @@ def test_sliding_window_pattern_determines_global_layers(tmp_path):
     ("case", "metadata", "words"),
     [
         ("llama", {"llama.expert_count": 8}, "'llama.expert_count' = 8 is not supported"),
-        (
-            "llama",
-            {"llama.rope.dimension_count": 16},
-            "'llama.rope.dimension_count' = 16 differs from the head width",
-        ),
+        ("llama", {"llama.rope.dimension_count": 16},
+         "'llama.rope.dimension_count' = 16 differs from the head width"),
         ("llama", {"llama.attention.value_length": 16}, "'llama.attention.value_length' = 16"),
-        (
-            "llama",
-            {"llama.rope.scaling.type": "longrope"},
-            "'llama.rope.scaling.type' = 'longrope' is not supported",
-        ),
-        (
-            "llama",
-            {"llama.attention.head_count": 0},
-            "'llama.attention.head_count' must be a whole number, 1",
-        ),
+        ("llama", {"llama.rope.scaling.type": "longrope"},
+         "'llama.rope.scaling.type' = 'longrope' is not supported"),
+        ("llama", {"llama.attention.head_count": 0},
+         "'llama.attention.head_count' must be a whole number, 1"),
         ("llama", {"llama.attention.head_count": [4, 4, 2, 4]}, "must be a whole number.* not an array of 4"),
         ("llama", {"llama.context_length": None}, "'llama.context_length' must be .* not missing"),
-        (
-            "llama",
-            {"llama.attention.layer_norm_rms_epsilon": float("nan")},
-            "must be a number above 0, not nan",
-        ),
+        ("llama", {"llama.attention.layer_norm_rms_epsilon": float("nan")},
+         "must be a number above 0, not nan"),
         ("llama", {"llama.block_count": 1_000_000}, "1000000 layers, but only"),
         ("llama", {"llama.block_count": 3}, "weights 'blk.3.*unknown in this family"),
-        (
-            "llama",
-            {"llama.feed_forward_length": 64},
-            r"has shape \(96, 64\), but the metadata requires \(64, 64\)",
-        ),
+        ("llama", {"llama.feed_forward_length": 64},
+         r"has shape \(96, 64\), but the metadata requires \(64, 64\)"),
         ("llama", {"llama.attention.head_count_kv": 3}, "key_value_heads 3 does not divide heads 4"),
-        (
-            "llama",
-            {"split.count": 2, "split.no": 0},
-            "part 1 of 2 of a model, but its name does not end in -00001-of-00002.gguf",
-        ),
-        (
-            "qwen2",
-            {"qwen2.attention.sliding_window": 8},
-            "'qwen2.attention.sliding_window' = 8 is not supported",
-        ),
-        (
-            "llama3",
-            {"llama.rope.freq_base": 1000.0},
-            "'rope_freqs.weight' changes the rotary positions differently",
-        ),
-        (
-            "llama3",
-            {"llama.rope.scaling.factor": 2.0},
-            "both 'rope_freqs.weight' and 'llama.rope.scaling.type'",
-        ),
+        ("llama", {"split.count": 2, "split.no": 0},
+         "part 1 of 2 of a model, but its name does not end in -00001-of-00002.gguf"),
+        ("qwen2", {"qwen2.attention.sliding_window": 8},
+         "'qwen2.attention.sliding_window' = 8 is not supported"),
+        ("llama3", {"llama.rope.freq_base": 1000.0},
+         "'rope_freqs.weight' changes the rotary positions differently"),
+        ("llama3", {"llama.rope.scaling.factor": 2.0},
+         "both 'rope_freqs.weight' and 'llama.rope.scaling.type'"),
     ],
-)
+)  # fmt: skip
 def test_invalid_or_unsupported_metadata_is_rejected(tmp_path, case, metadata, words):
     path = gguf_files.write(tmp_path / "m.gguf", case, metadata=metadata)
     for read in (formats.read, formats.describe):
@@ -267,22 +240,16 @@ def test_split_model_equals_single_file_model(tmp_path):
 @pytest.mark.parametrize(
     ("number", "replacement", "words"),
     [
-        (
-            3,
-            None,
-            "m-00003-of-00005.gguf: the file is missing, but the model of m-00001-of-00005.gguf has 5 parts",
-        ),
+        (3, None,
+         "m-00003-of-00005.gguf: the file is missing, but the model of m-00001-of-00005.gguf has 5 parts"),
         (2, ("m", 3), "m-00002-of-00005.gguf: 'split.no' is 2, not 1"),
         (5, ("whole", None), "m-00005-of-00005.gguf: 'split.no' must be .* not missing"),
         (2, ("other", 2), "m-00003-of-00005.gguf: tensor 'blk.1.*' is also in an earlier part"),
         (5, ("other", 5), "m-00001-of-00005.gguf: its 5 parts have 35 tensors, but the first part states 39"),
-        (
-            1,
-            ("m", 2),
-            "m-00001-of-00005.gguf: this is part 2 of 5 of a model, but its name does not end in -00002-of",
-        ),
+        (1, ("m", 2),
+         "m-00001-of-00005.gguf: this is part 2 of 5 of a model, but its name does not end in -00002-of"),
     ],
-)
+)  # fmt: skip
 def test_missing_or_inconsistent_parts_of_a_split_model_are_rejected(tmp_path, number, replacement, words):
     first = gguf_files.write(tmp_path / "m.gguf", part=8)
     gguf_files.write(tmp_path / "other.gguf", part=9)

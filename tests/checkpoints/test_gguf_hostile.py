@@ -51,29 +51,19 @@ CASES = {
     "more metadata than bytes": (gguf(counts=(0, HUGE_NUMBER)), "'' occurs twice|a metadata key"),
     "more tensors than bytes": (gguf(counts=(HUGE_NUMBER, 0)), "tensor '' has 0 axes"),
     "a long key": (gguf([struct.pack("<Q", HUGE_NUMBER)]), "a metadata key has 1152921504606846976 bytes"),
-    "a long string": (
-        gguf([encoded_string("k") + struct.pack("<IQ", 8, HUGE_NUMBER)]),
-        "the value of 'k' has 1152921504606846976",
-    ),
-    "a string beyond the end": (
-        gguf([entry("k", 8, struct.pack("<Q", 5000))]),
-        "the value of 'k' needs 5000",
-    ),
+    "a long string": (gguf([encoded_string("k") + struct.pack("<IQ", 8, HUGE_NUMBER)]),
+        "the value of 'k' has 1152921504606846976"),
+    "a string beyond the end":
+        (gguf([entry("k", 8, struct.pack("<Q", 5000))]), "the value of 'k' needs 5000"),
     "not UTF-8": (gguf([entry("k", 8, encoded_string(b"\xff"))]), "the value of 'k' is not UTF-8"),
-    "a key that is not UTF-8": (
-        gguf([entry(b"\xff", 8, encoded_string("v"))]),
-        "a metadata key is not UTF-8",
-    ),
+    "a key that is not UTF-8":
+        (gguf([entry(b"\xff", 8, encoded_string("v"))]), "a metadata key is not UTF-8"),
     "an unknown type": (gguf([entry("k", 13, bytes(8))]), "the value of 'k' is of the unknown type 13"),
     "a long array": (gguf([entry("k", 9, struct.pack("<IQ", 4, HUGE_NUMBER))]), "the value of 'k' needs"),
-    "an array of 2^64": (
-        gguf([entry("k", 9, struct.pack("<IQ", 12, (1 << 64) - 1))]),
-        "the value of 'k' needs",
-    ),
-    "many empty strings": (
-        gguf([entry("k", 9, struct.pack("<IQ", 8, HUGE_NUMBER))]),
-        r"entry \d+ of 'k' needs 8 bytes",
-    ),
+    "an array of 2^64":
+        (gguf([entry("k", 9, struct.pack("<IQ", 12, (1 << 64) - 1))]), "the value of 'k' needs"),
+    "many empty strings":
+        (gguf([entry("k", 9, struct.pack("<IQ", 8, HUGE_NUMBER))]), r"entry \d+ of 'k' needs 8 bytes"),
     "a string of an array": (
         gguf(
             [entry("k", 9, struct.pack("<IQ", 8, 2) + encoded_string("a") + struct.pack("<Q", HUGE_NUMBER))]
@@ -82,60 +72,41 @@ CASES = {
     ),
     "an array that is not UTF-8": (
         gguf([entry("k", 9, struct.pack("<IQ", 8, 2) + encoded_string("a") + encoded_string(b"\xff"))]),
-        "entry 1 of 'k' is not UTF-8",
-    ),
-    "an array of arrays": (
-        gguf([entry("k", 9, struct.pack("<IQ", 9, 1) * 9)]),
-        "'k' is an array of arrays, which is not supported",
-    ),
-    "an array of unknown type": (
-        gguf([entry("k", 9, struct.pack("<IQ", 99, 1))]),
-        "an array of the unknown type 99",
-    ),
+        "entry 1 of 'k' is not UTF-8"),
+    "an array of arrays": (gguf([entry("k", 9, struct.pack("<IQ", 9, 1) * 9)]),
+        "'k' is an array of arrays, which is not supported"),
+    "an array of unknown type":
+        (gguf([entry("k", 9, struct.pack("<IQ", 99, 1))]), "an array of the unknown type 99"),
     "a key twice": (gguf([entry("k", 4, bytes(4))] * 2), "the key 'k' occurs twice"),
     "a tensor twice": (gguf(infos=[info(), info(offset=32)]), "the tensor 't' occurs twice"),
     "no axes": (gguf(infos=[info(shape=())]), "tensor 't' has 0 axes"),
     "many axes": (gguf(infos=[info(shape=(1,) * 5)]), "tensor 't' has 5 axes"),
     "2^32 axes": (gguf(infos=[encoded_string("t") + b"\xff" * 4]), "tensor 't' has 4294967295 axes"),
     "an empty axis": (gguf(infos=[info(shape=(4, 0))]), r"tensor 't' has the shape \(0, 4\)"),
-    "a huge axis": (
-        gguf(infos=[info(shape=(HUGE_NUMBER, HUGE_NUMBER, HUGE_NUMBER, HUGE_NUMBER))]),
-        "ends beyond the end of the file",
-    ),
-    "a huge axis of blocks": (
-        gguf(infos=[info(shape=(HUGE_NUMBER, HUGE_NUMBER), form=8)]),
-        "ends beyond the end",
-    ),
+    "a huge axis": (gguf(infos=[info(shape=(HUGE_NUMBER, HUGE_NUMBER, HUGE_NUMBER, HUGE_NUMBER))]),
+        "ends beyond the end of the file"),
+    "a huge axis of blocks":
+        (gguf(infos=[info(shape=(HUGE_NUMBER, HUGE_NUMBER), form=8)]), "ends beyond the end"),
     "a tensor beyond the end": (gguf(infos=[info(offset=256)]), "'t' .*ends beyond the end"),
     "a tensor at 2^64": (gguf(infos=[info(offset=(1 << 64) - 32)]), "'t' .*ends beyond the end"),
-    "unaligned": (
-        gguf(infos=[info(offset=8)]),
-        "'t' is at byte 8 of the data, which is not a multiple of 32",
-    ),
+    "unaligned":
+        (gguf(infos=[info(offset=8)]), "'t' is at byte 8 of the data, which is not a multiple of 32"),
     "overlapping": (gguf(infos=[info(shape=(9,)), info("u", offset=32)]), "'t' and 'u' overlap"),
     "two in one place": (gguf(infos=[info(), info("u")]), "'t' and 'u' overlap"),
-    "an unread format": (
-        gguf(infos=[info(shape=(256,), form=23)]),
-        "'t' is stored as IQ4_XS; uwaga reads F32",
-    ),
+    "an unread format":
+        (gguf(infos=[info(shape=(256,), form=23)]), "'t' is stored as IQ4_XS; uwaga reads F32"),
     "an unknown format": (gguf(infos=[info(form=77)]), "'t' is stored as the unknown format 77"),
-    "rows that are no blocks": (
-        gguf(infos=[info(shape=(33,), form=8)]),
-        "rows of 33 numbers, which cannot be divided into blocks of 32",
-    ),
-    "alignment 0": (
-        gguf([entry("general.alignment", 4, bytes(4))]),
-        "'general.alignment' must be a multiple of 8",
-    ),
+    "rows that are no blocks": (gguf(infos=[info(shape=(33,), form=8)]),
+        "rows of 33 numbers, which cannot be divided into blocks of 32"),
+    "alignment 0":
+        (gguf([entry("general.alignment", 4, bytes(4))]), "'general.alignment' must be a multiple of 8"),
     "alignment 7": (gguf([entry("general.alignment", 4, b"\7\0\0\0")]), "'general.alignment' must be"),
     "alignment 2^31": (gguf([entry("general.alignment", 4, b"\0\0\0\x80")]), "'general.alignment' must be"),
-    "alignment in words": (
-        gguf([entry("general.alignment", 8, encoded_string("32"))]),
-        "'general.alignment' must be",
-    ),
+    "alignment in words":
+        (gguf([entry("general.alignment", 8, encoded_string("32"))]), "'general.alignment' must be"),
     "no architecture": (gguf(), "'general.architecture' must be a string, not missing"),
     "architecture 7": (gguf([entry("general.architecture", 4, b"\7\0\0\0")]), "must be a string, not 7"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)

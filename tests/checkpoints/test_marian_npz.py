@@ -289,13 +289,11 @@ def truncate(path, keep):
 INVALID_FILES = {
     r"damaged or not a \.npz file": lambda f: truncate(f / "model.npz", 3000),
     r"model\.npz: damaged or not": lambda f: (f / "model.npz").write_bytes(b"\x93NUMPY"),
-    r"'x\.npy' of shape \(4000000000, 4000\) needs": lambda f: add_member(
-        f / "model.npz", "x.npy", array_with_false_header((4_000_000_000, 4000))
-    ),
+    r"'x\.npy' of shape \(4000000000, 4000\) needs":
+        lambda f: add_member(f / "model.npz", "x.npy", array_with_false_header((4_000_000_000, 4000))),
     r"would unpack from \d+ to 33554432": lambda f: add_member(f / "model.npz", "x.npy", bytes(1 << 25)),
-    r"weights 'x': .* of a feature": lambda f: add_member(
-        f / "model.npz", "x.npy", array_with_false_header((2, 2))
-    ),
+    r"weights 'x': .* of a feature":
+        lambda f: add_member(f / "model.npz", "x.npy", array_with_false_header((2, 2))),
     r"expected one model .*, found none": lambda f: (f / "model.npz").unlink(),
     r"found model\.npz, other\.npz": lambda f: shutil.copy(f / "model.npz", f / "other.npz"),
     r"expected one vocabulary": lambda f: (f / "opus.vocab.yml").unlink(),
@@ -303,10 +301,9 @@ INVALID_FILES = {
     r"yml: line 1 must be a piece and its id": lambda f: (f / "opus.vocab.yml").write_text("[1]\n"),
     r"yml: the vocabulary does not contain </s>": lambda f: (f / "opus.vocab.yml").write_text("a: 0\n"),
     r"not numbered consecutively from 0": lambda f: (f / "opus.vocab.yml").write_text("</s>: 0\n<unk>: 7\n"),
-    r"is for \d+ tokens, but the vocabulary has 2": lambda f: (f / "opus.vocab.yml").write_text(
-        "</s>: 0\n<unk>: 1\n"
-    ),
-}
+    r"is for \d+ tokens, but the vocabulary has 2":
+        lambda f: (f / "opus.vocab.yml").write_text("</s>: 0\n<unk>: 1\n"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("message", INVALID_FILES)

@@ -184,16 +184,12 @@ SCALES = "output_weight:scales"
         (lambda tensors: tensors.update({SCALES: tensors[SCALES][1:]}), [SCALES, "(339,)", "(340,)"]),
         (lambda tensors: tensors.update({SCALES: tensors[SCALES].half()}), [SCALES, "F16", "F32"]),
         (lambda tensors: tensors[SCALES].fill_(float("inf")), [SCALES, "not finite"]),
-        (
-            lambda tensors: tensors.update({"x:scales": tensors[SCALES].clone()}),
-            ["x:scales", "does not have"],
-        ),
-        (
-            lambda tensors: tensors.update({SCALES[:-7]: tensors[SCALES[:-7]].float()}),
-            [SCALES[:-7], "F32", "I8"],
-        ),
+        (lambda tensors: tensors.update({"x:scales": tensors[SCALES].clone()}),
+         ["x:scales", "does not have"]),
+        (lambda tensors: tensors.update({SCALES[:-7]: tensors[SCALES[:-7]].float()}),
+         [SCALES[:-7], "F32", "I8"]),
     ],
-)
+)  # fmt: skip
 def test_damaged_int8_weights_are_rejected(tmp_path, change, words):
     save_folder(tmp_path / "m", dtype="int8")
     damage_int8(tmp_path / "m", change)

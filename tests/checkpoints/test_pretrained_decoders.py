@@ -202,10 +202,8 @@ def test_model_is_described_even_if_its_weights_are_damaged(folders, tmp_path):
 
 
 INVALID_CONFIGS = {
-    r"the family 'llama4' is not supported; uwaga supports .*llama.*qwen3": (
-        "llama",
-        {"model_type": "llama4"},
-    ),
+    r"the family 'llama4' is not supported; uwaga supports .*llama.*qwen3":
+        ("llama", {"model_type": "llama4"}),
     r"'hidden_size' must be a whole number": ("llama", {"hidden_size": -36}),
     r"'num_hidden_layers' must be a whole number": ("llama", {"num_hidden_layers": 0}),
     r"16000000 layers, but only": ("llama", {"num_hidden_layers": 16_000_000}),
@@ -225,52 +223,37 @@ INVALID_CONFIGS = {
     r"'layer_types' = .* is not supported": ("mistral", {"layer_types": ["full_attention"] * 3}),
     r"'attention_bias' = True is not supported": ("mistral", {"attention_bias": True}),
     r"'attention_bias' = False is not supported": ("qwen2", {"attention_bias": False}),
-    r"'max_window_layers' = 2 of 3 layers is not supported": (
-        "qwen3",
-        {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 2, "layer_types": None},
-    ),
-    r"'layer_types' contains 'sliding_attention', but 'sliding_window' is missing": (
-        "qwen3",
-        {"layer_types": ["sliding_attention"] * 3},
-    ),
-    r"'layer_types' contains 'chunked_attention', which is not supported": (
-        "gemma2",
-        {"layer_types": ["chunked_attention"] * 3},
-    ),
-    r"'layer_types' must be a list of the types of the 3 layers": (
-        "gemma2",
-        {"layer_types": ["full_attention"]},
-    ),
-    r"'layer_types' is not supported: only every n-th": (
-        "gemma2",
-        {"layer_types": ["full_attention", "sliding_attention", "full_attention"]},
-    ),
-    r"'use_bidirectional_attention' = True is not supported": (
-        "gemma2",
-        {"use_bidirectional_attention": True},
-    ),
+    r"'max_window_layers' = 2 of 3 layers is not supported": ("qwen3",
+        {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 2, "layer_types": None}),
+    r"'layer_types' contains 'sliding_attention', but 'sliding_window' is missing":
+        ("qwen3", {"layer_types": ["sliding_attention"] * 3}),
+    r"'layer_types' contains 'chunked_attention', which is not supported":
+        ("gemma2", {"layer_types": ["chunked_attention"] * 3}),
+    r"'layer_types' must be a list of the types of the 3 layers":
+        ("gemma2", {"layer_types": ["full_attention"]}),
+    r"'layer_types' is not supported: only every n-th":
+        ("gemma2", {"layer_types": ["full_attention", "sliding_attention", "full_attention"]}),
+    r"'use_bidirectional_attention' = True is not supported":
+        ("gemma2", {"use_bidirectional_attention": True}),
     r"'query_pre_attn_scalar' must be a number above 0": ("gemma2", {"query_pre_attn_scalar": 0}),
     r"'attn_logit_softcapping' must be a number above 0": ("gemma2", {"attn_logit_softcapping": -1}),
     r"'use_cla' = True is not supported": ("hunyuan_v1_dense", {"use_cla": True}),
     r"'use_qk_norm' = False is not supported": ("hunyuan_v1_dense", {"use_qk_norm": False}),
-}
+}  # fmt: skip
 INVALID_ROTARY_SETTINGS = {
-    r"the type 'longrope' is not supported; uwaga supports default, linear, dynamic, llama3, yarn": {
-        "rope_type": "longrope"
-    },
+    r"the type 'longrope' is not supported; uwaga supports default, linear, dynamic, llama3, yarn":
+        {"rope_type": "longrope"},
     r"contains 'mrope_section', which is not supported": {"rope_type": "default", "mrope_section": [1, 2, 1]},
     r"'partial_rotary_factor' = 0.5 is not supported": {"rope_type": "default", "partial_rotary_factor": 0.5},
     r"'truncate' = False is not supported": {**YARN, "truncate": False},
-    r"'alpha' of rotary positions is supported only for hunyuan_v1_dense": {
-        "rope_type": "dynamic",
-        "alpha": 3.0,
-    },
+    r"'alpha' of rotary positions is supported only for hunyuan_v1_dense":
+        {"rope_type": "dynamic", "alpha": 3.0},
     r"'factor' must be a number above 0": {"rope_type": "linear"},
     r"'low_freq_factor' must be a number above 0": {**LLAMA3, "low_freq_factor": None},
     r"low_frequency_factor 5.0 must be less than": {**LLAMA3, "low_freq_factor": 5.0},
     r"must be a group of parameters, not 'yarn'": "yarn",
     r"'rope_theta' must be a number above 0": {"rope_theta": float("nan")},
-}
+}  # fmt: skip
 CASES = INVALID_CONFIGS | {
     message: ("llama", {"rope_parameters": values}) for message, values in INVALID_ROTARY_SETTINGS.items()
 }

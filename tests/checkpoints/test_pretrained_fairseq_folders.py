@@ -226,30 +226,25 @@ INVALID_FOLDERS = {
     r"layernorm_embedding\.weight': missing": lambda f: rewrite_weights(
         f, lambda state: without(state, "model.decoder.layernorm_embedding.weight")
     ),
-    r"'model\.classifier\.weight'.*: unknown": lambda f: rewrite_weights(
-        f, lambda state: state | {"model.classifier.weight": torch.ones(2)}
-    ),
-    r"embed_positions\.weight' has shape \(26, 18\), .*\(32, 18\)": lambda f: edit_json(
-        f / "config.json", max_position_embeddings=30
-    ),
+    r"'model\.classifier\.weight'.*: unknown":
+        lambda f: rewrite_weights(f, lambda state: state | {"model.classifier.weight": torch.ones(2)}),
+    r"embed_positions\.weight' has shape \(26, 18\), .*\(32, 18\)":
+        lambda f: edit_json(f / "config.json", max_position_embeddings=30),
     r"has shape \(22, 18\), .*\(20, 18\)": lambda f: edit_json(f / "config.json", encoder_ffn_dim=20),
     r"encoder\.layers\.1.*: unknown": lambda f: edit_json(f / "config.json", encoder_layers=1),
-    r"'lm_head\.weight' .*differ": lambda f: rewrite_weights(
-        f, lambda state: state | {"lm_head.weight": state["lm_head.weight"] + 1}
-    ),
-    r"'static_position_embeddings' = True": lambda f: edit_json(
-        f / "config.json", static_position_embeddings=True
-    ),
+    r"'lm_head\.weight' .*differ":
+        lambda f: rewrite_weights(f, lambda state: state | {"lm_head.weight": state["lm_head.weight"] + 1}),
+    r"'static_position_embeddings' = True":
+        lambda f: edit_json(f / "config.json", static_position_embeddings=True),
     r"'normalize_before' = False": lambda f: edit_json(f / "config.json", normalize_before=False),
     r"'quantization_config'": lambda f: edit_json(f / "config.json", quantization_config={"bits": 4}),
     r"'activation_function' = 'tanh'": lambda f: edit_json(f / "config.json", activation_function="tanh"),
     r"not a multiple of heads": lambda f: edit_json(f / "config.json", encoder_attention_heads=4),
     r"family 'nllb-moe' is not supported": lambda f: edit_json(f / "config.json", model_type="nllb-moe"),
     r"'diversity_penalty' = 0\.5": lambda f: edit_json(f / "generation_config.json", diversity_penalty=0.5),
-    r"decoder_start_token_id is 99": lambda f: edit_json(
-        f / "generation_config.json", decoder_start_token_id=99
-    ),
-}
+    r"decoder_start_token_id is 99":
+        lambda f: edit_json(f / "generation_config.json", decoder_start_token_id=99),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("message", INVALID_FOLDERS)

@@ -435,27 +435,21 @@ CHECKS = [
     (claims_without_test, [ROOT / "docs/mechanisms/tutorials.md"]),
     (unknown_names, LEARN.glob("[0-9]*.md")),
     (unverified_numbers_in_exercises, EXERCISES.glob("en/*.yaml")),
-    (
-        differences_from_english,
-        [*LEARN.glob("*/*.md"), *EXERCISES.glob("[!e]*/*.yaml"), *EXERCISES.glob("es/*.yaml")],
-    ),
+    (differences_from_english,
+     [*LEARN.glob("*/*.md"), *EXERCISES.glob("[!e]*/*.yaml"), *EXERCISES.glob("es/*.yaml")]),
     (paragraphs_in_widgets, [*LEARN.rglob("*.md"), ROOT / "docs/index.md"]),
     (calls_that_disable_gradients, LEARN.rglob("*.md")),
-    (
-        models_wrongly_described_with_windows,
-        [*LEARN.rglob("1[67]*.md"), ROOT / "docs/mechanisms/decoders.md"],
-    ),
+    (models_wrongly_described_with_windows,
+     [*LEARN.rglob("1[67]*.md"), ROOT / "docs/mechanisms/decoders.md"]),
     (statements_that_contradict_frames, LEARN.glob("14*.md")),
     (wrong_statements_about_uwaga, LEARN.rglob("compared.md")),
-    (
-        mechanisms_without_chapter_link,
-        [ROOT / f"docs/mechanisms/{name}.md" for name in ("numbers", "tutorials")],
-    ),
+    (mechanisms_without_chapter_link,
+     [ROOT / f"docs/mechanisms/{name}.md" for name in ("numbers", "tutorials")]),
     (outdated_install_sizes, [ROOT / "docs/guides/install.md"]),
     (wrong_torch_requirements, [ROOT / "docs/guides/attention.md"]),
     (words_missing_from_picture, [ROOT / "docs/guides/confidence.md"]),
     (messages_without_data_set, (ROOT / "page/src/lab/messages").glob("*.ts")),
-]
+]  # fmt: skip
 """Functions that return the errors in the text of a file, with the files that each one checks."""
 CHECKS_BY_FILE: dict[Path, list] = {}
 for check, files in CHECKS:
@@ -504,12 +498,8 @@ KNOWN_ERRORS = [
     ("E14", "docs/guides/install.md", "the command line | 90 |", "the command line | 105 |"),
     ("E15", "docs/mechanisms/claims.md", "two are proportional only", "two agree only"),
     ("E15", "docs/mechanisms/claims.md", "They are equal only", "They are proportional only"),
-    (
-        "E15",
-        "docs/learn/es/04*.md",
-        "No lo es.",
-        "El producto y el coseno coinciden si tienen la misma longitud.",
-    ),
+    ("E15", "docs/learn/es/04*.md", "No lo es.",
+     "El producto y el coseno coinciden si tienen la misma longitud."),
     ("E15", "docs/learn/zh/04*.md", "长度加倍的键，得分也加倍", "长度加倍的键，得分不变"),
     ("E16", "docs/mechanisms/tutorials.md", f"{WEIGHTS_TEST}`", f"{MASKS_TEST}`"),
     ("E17", "docs/guides/confidence.md", "of *großer* only", "of *gut·es* only"),
@@ -528,14 +518,10 @@ KNOWN_ERRORS = [
     ("laboratory", "docs/learn/00*.md", "0.07, 0.96, 0.91", "0.07, 0.97, 0.91"),
     ("percentage", "docs/learn/10*.md", "narrowly: 37%", "narrowly: 38%"),
     ("percentage", "docs/learn/pl/15*.md", "90%", "89%"),
-    (
-        "size",
-        "docs/learn/12*.md",
-        "bundled model has four encoder blocks",
-        "bundled model has six encoder blocks",
-    ),
+    ("size", "docs/learn/12*.md", "bundled model has four encoder blocks",
+     "bundled model has six encoder blocks"),
     ("index", "docs/learn/index.md", "probability of a sentence | 45 |", "probability of a sentence | 30 |"),
-]
+]  # fmt: skip
 """Errors that a review of the course has found, by their numbers there: where each would stand now.
 
 E9 to E12, E21 to E23 and E25 are faults of programs, which other tests detect. The last are of more kinds.

@@ -138,20 +138,14 @@ PARAGRAPH = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
 @pytest.mark.parametrize(
     ("name", "build", "expected"),
     [
-        (
-            "a.pptx",
-            lambda text: pptx(f"<a:p/><a:p><a:r><a:t>{text}</a:t></a:r></a:p>"),
-            {"slide 1, paragraph 2"},
-        ),
-        (
-            "a.docx",
-            lambda text: docx(f"{PARAGRAPH.format('A dog.')}<w:p/>{PARAGRAPH.format(text)}"),
-            {"word/document.xml, paragraph 3"},
-        ),
+        ("a.pptx", lambda text: pptx(f"<a:p/><a:p><a:r><a:t>{text}</a:t></a:r></a:p>"),
+         {"slide 1, paragraph 2"}),
+        ("a.docx", lambda text: docx(f"{PARAGRAPH.format('A dog.')}<w:p/>{PARAGRAPH.format(text)}"),
+         {"word/document.xml, paragraph 3"}),
         ("a.xlsx", workbook, {"A & B!C1", "A & B!B2"}),
         ("a.html", lambda text: f"<p>A dog.</p>\n\n<p>{text}</p>".encode(), {"line 3"}),
     ],
-)
+)  # fmt: skip
 def test_report_locates_doubtful_texts_by_paragraph_or_cell(tmp_path, name, build, expected):
     source, target, report = (tmp_path / file for file in (name, f"b{Path(name).suffix}", "doubts.tsv"))
     source.write_bytes(build("A man wearing jersey number 39 is playing hockey."))

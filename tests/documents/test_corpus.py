@@ -21,26 +21,20 @@ CASES = {
         "1\n00:00:01,000 --> 00:00:02,000\nOne.\n\n2\n00:00:02,000 --> 00:00:03,000\n\n\n3\n00:00:03,000 --> 00:00:04,000\nTwo.\n",
         "1\n00:00:01,000 --> 00:00:02,000\noNE.\n\n2\n00:00:02,000 --> 00:00:03,000\n\n\n3\n00:00:03,000 --> 00:00:04,000\ntWO.\n",
     ),
-    "an empty cue of WebVTT": (
-        "a.vtt",
+    "an empty cue of WebVTT": ("a.vtt",
         "WEBVTT\n\n00:01.000 --> 00:02.000\n\n00:02.000 --> 00:03.000\nOne.\n",
-        "WEBVTT\n\n00:01.000 --> 00:02.000\n\n00:02.000 --> 00:03.000\noNE.\n",
-    ),
+        "WEBVTT\n\n00:01.000 --> 00:02.000\n\n00:02.000 --> 00:03.000\noNE.\n"),
     "breaks in cues": (
         "a.srt",
         "1\n00:00:01,000 --> 00:00:02,000\nA long line here<br>and another one\n\n2\n00:00:03,000 --> 00:00:04,000\n- Who is it?\\N- Me.\n",
         "1\n00:00:01,000 --> 00:00:02,000\na LONG LINE HERE<br>AND ANOTHER ONE\n\n2\n00:00:03,000 --> 00:00:04,000\n- wHO IS IT?\\N- mE.\n",
     ),
-    "breaks in cues of WebVTT": (
-        "a.vtt",
+    "breaks in cues of WebVTT": ("a.vtt",
         "WEBVTT\n\n00:01.000 --> 00:02.000\nA long line here<br/>and <i>another</i> &amp; one\n",
-        "WEBVTT\n\n00:01.000 --> 00:02.000\na LONG LINE HERE<br/>AND <i>ANOTHER</i> &amp; ONE\n",
-    ),
-    "links side by side": (
-        "a.html",
+        "WEBVTT\n\n00:01.000 --> 00:02.000\na LONG LINE HERE<br/>AND <i>ANOTHER</i> &amp; ONE\n"),
+    "links side by side": ("a.html",
         '<p><a href="x">One</a><a href="y">Two</a></p><p>See <a href="x">one</a> <a href="y">two</a></p>',
-        '<p><a href="x">oNE</a><a href="y">tWO</a></p><p>sEE <a href="x">ONE</a> <a href="y">TWO</a></p>',
-    ),
+        '<p><a href="x">oNE</a><a href="y">tWO</a></p><p>sEE <a href="x">ONE</a> <a href="y">TWO</a></p>'),
     "links side by side in Markdown": ("a.md", "[One](x) [Two](y)\n", "[oNE](x) [tWO](y)\n"),
     "extensions of Markdown": (
         "a.md",
@@ -52,16 +46,11 @@ CASES = {
         '{"a": "<b>Bold</b> &amp; more", "b": "<p>One</p><p>Two<br/>three</p>", "c": "R&D <0>link</0>", "d": "x < y & z", "e": "cmd <file> now"}',
         '{"a": "<b>bOLD</b> &amp; MORE", "b": "<p>oNE</p><p>tWO<br/>THREE</p>", "c": "r&d <0>LINK</0>", "d": "X < Y & Z", "e": "CMD <file> NOW"}',
     ),
-    "values with tags in YAML": (
-        "a.yml",
+    "values with tags in YAML": ("a.yml",
         "a: <strong>Bold</strong> text\nb: |\n  One <i>line</i>\n  and another\n",
-        "a: '<strong>bOLD</strong> TEXT'\nb: |\n  oNE <i>LINE</i>\n  AND ANOTHER\n",
-    ),
-    "values with tags in strings": (
-        "a.strings",
-        '"a" = "<b>Bold</b> text";\n',
-        '"a" = "<b>bOLD</b> TEXT";\n',
-    ),
+        "a: '<strong>bOLD</strong> TEXT'\nb: |\n  oNE <i>LINE</i>\n  AND ANOTHER\n"),
+    "values with tags in strings":
+        ("a.strings", '"a" = "<b>Bold</b> text";\n', '"a" = "<b>bOLD</b> TEXT";\n'),
     "tags and accelerators in PO": (
         "a.po",
         PO_HEADER
@@ -95,7 +84,7 @@ CASES = {
     "other roots of JSON": ("a.json", '{"en": {"a": "b"}, "fr": {}}', '{"en": {"a": "B"}, "fr": {}}'),
     "a key that is a language": ("a.json", '{"en": "English"}', '{"en": "eNGLISH"}'),
     "other roots": ("a.yml", "en: One\nfr: Two\n", "en: oNE\nfr: tWO\n"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -127,26 +116,16 @@ ARCHIVES = [
         "word/document.xml",
         ["oNE", "</w:hyperlink>", "tWO", "</w:hyperlink>", '<w:lang w:val="de"/>'],
     ),
-    (
-        "a.pptx",
-        pptx('<a:p><a:r><a:rPr lang="en-US" b="1"/><a:t>One\ttwo</a:t></a:r></a:p>'),
-        "ppt/slides/slide1.xml",
-        ['lang="de"', "oNE", "<a:t>\t</a:t>", "TWO"],
-    ),
-    (
-        "a.odt",
-        odt("<text:p>One<text:tab/>two<text:line-break/>three</text:p>"),
-        "content.xml",
-        ["oNE<text:tab/>TWO<text:line-break/>THREE"],
-    ),
-    (
-        "a.odt",
-        odt('<x fo:language="en" fo:country="US"/><x fo:country="BR" fo:language="pt"/><text:p>One</text:p>'),
-        "content.xml",
-        ['<x fo:language="de" fo:country="none"/>', '<x fo:country="BR" fo:language="pt"/>', "oNE"],
-    ),
+    ("a.pptx", pptx('<a:p><a:r><a:rPr lang="en-US" b="1"/><a:t>One\ttwo</a:t></a:r></a:p>'),
+     "ppt/slides/slide1.xml", ['lang="de"', "oNE", "<a:t>\t</a:t>", "TWO"]),
+    ("a.odt", odt("<text:p>One<text:tab/>two<text:line-break/>three</text:p>"), "content.xml",
+     ["oNE<text:tab/>TWO<text:line-break/>THREE"]),
+    ("a.odt",
+     odt('<x fo:language="en" fo:country="US"/><x fo:country="BR" fo:language="pt"/><text:p>One</text:p>'),
+     "content.xml",
+     ['<x fo:language="de" fo:country="none"/>', '<x fo:country="BR" fo:language="pt"/>', "oNE"]),
     ("a.epub", epub("<p xml:lang='en'>One</p>"), "one.xhtml", ["<p xml:lang='de'>oNE</p>"]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "content", "member", "parts"), ARCHIVES)

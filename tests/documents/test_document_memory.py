@@ -17,17 +17,14 @@ WORD = '<w:document xmlns:w="w"><w:body>{}</w:body></w:document>'
 ODT = '<o:d xmlns:o="o" xmlns:text="t">{}</o:d>'
 MEMBERS = {
     ".docx": ("word/document.xml", WORD, TYPES),
-    ".pptx": (
-        "ppt/slides/slide1.xml",
-        '<p:s xmlns:p="p" xmlns:a="a">{}</p:s>',
-        {**TYPES, "ppt/presentation.xml": ""},
-    ),
+    ".pptx": ("ppt/slides/slide1.xml", '<p:s xmlns:p="p" xmlns:a="a">{}</p:s>',
+        {**TYPES, "ppt/presentation.xml": ""}),
     ".xlsx": ("xl/sharedStrings.xml", "<sst>{}</sst>", {**TYPES, "xl/workbook.xml": "<workbook/>"}),
     ".odt": ("content.xml", ODT, {"META-INF/manifest.xml": ""}),
     ".epub": ("a.xhtml", "<html><body>{}</body></html>", {"META-INF/container.xml": ""}),
     ".xlf": ("", '<xliff version="1.2"><file><body>{}</body></file></xliff>', {}),
     ".html": ("", "<body>{}", {}),
-}
+}  # fmt: skip
 RUN = "<w:r><w:t>1</w:t></w:r>"
 BOLD = "<w:r><w:rPr><w:b/></w:rPr><w:t>b </w:t></w:r>"
 UNIT = "<trans-unit><source>{}</source></trans-unit>"

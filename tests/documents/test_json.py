@@ -163,20 +163,16 @@ def test_plural_branches_of_a_message_are_translated_separately(message, branche
 @pytest.mark.parametrize(
     ("message", "translated"),
     [
-        (
-            "{n, plural, one {A <b>car</b>.} other {<b>{n} cars</b> of #.}}",
-            "{n, plural, one {a <b>CAR</b>.} other {<b>{N} CARS</b> OF #.}}",
-        ),
-        (
-            "<p>He {g, select, male {<i>sleeps</i>} other {{n, plural, one {x} other {# y}}}} now</p>",
-            "<p>hE {g, select, male {<i>SLEEPS</i>} other {{n, plural, one {X} other {# Y}}}} NOW</p>",
-        ),
+        ("{n, plural, one {A <b>car</b>.} other {<b>{n} cars</b> of #.}}",
+         "{n, plural, one {a <b>CAR</b>.} other {<b>{N} CARS</b> OF #.}}"),
+        ("<p>He {g, select, male {<i>sleeps</i>} other {{n, plural, one {x} other {# y}}}} now</p>",
+         "<p>hE {g, select, male {<i>SLEEPS</i>} other {{n, plural, one {X} other {# Y}}}} NOW</p>"),
         ("{g, select, a {don''t} other {it's}}", "{g, select, a {DON''T} other {IT'S}}"),
         ('<a href="<%= url %>">Go</a> <%= now %>', '<a href="<%= url %>">gO</a> <%= now %>'),
         ("50%<br>off %<name>s, %<size>05.2fKB", "50%<br>OFF %<name>s, %<size>05.2fKB"),
         ("{n, plural, one {never closed}", "{N, PLURAL, ONE {NEVER CLOSED}"),
     ],
-)
+)  # fmt: skip
 def test_branches_of_icu_messages_are_translated(message, translated):
     text = json.dumps({"a": message}).encode()
     assert render("a.json", text, identity) == text

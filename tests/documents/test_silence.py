@@ -106,11 +106,8 @@ FILES = {
     "strings as a property list": ("<plist><dict>", ("<key>k</key><string>{}</string>", "<key>k</key><array><string>{}</string></array>"), "</dict></plist>"),
     "stringsdict": ("<plist><dict>", ("<key>other</key><string>{}</string>", "<key>one</key><string><![CDATA[{}]]></string>"), "</dict></plist>"),
     "json": ('{{"k": "1"', (', "k": "{}"', ', "x": "{}"', ', "o": {{"k": "{}"}}', ', "o": ["{}"]'), "}}"),
-    "json of Chrome": (
-        '{{"k": {{"message": "1"}}',
-        (', "k": {{"message": "{}"}}', ', "k": {{"message": "1", "description": "{}"}}'),
-        "}}",
-    ),
+    "json of Chrome": ('{{"k": {{"message": "1"}}',
+        (', "k": {{"message": "{}"}}', ', "k": {{"message": "1", "description": "{}"}}'), "}}"),
     "json of messages": (
         '{{"k": "1"',
         (

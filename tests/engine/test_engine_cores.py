@@ -32,15 +32,12 @@ def test_number_of_usable_cores_respects_the_affinity_mask() -> None:
         ("0::/of/the/host", {"cpu.max": "50000 100000"}, 0.5),
         ("0::/", {"cpu.max": "max 100000"}, math.inf),
         ("0::/", {"cpu.max": "rubbish"}, math.inf),
-        (
-            "4:cpu,cpuacct:/job\n1:memory:/job\n0::/",
-            {"cpu,cpuacct/job/cpu.cfs_quota_us": "400000", "cpu,cpuacct/job/cpu.cfs_period_us": "100000"},
-            4.0,
-        ),
+        ("4:cpu,cpuacct:/job\n1:memory:/job\n0::/",
+         {"cpu,cpuacct/job/cpu.cfs_quota_us": "400000", "cpu,cpuacct/job/cpu.cfs_period_us": "100000"}, 4.0),
         ("1:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, math.inf),
         ("no such form", {}, math.inf),
     ],
-)
+)  # fmt: skip
 def test_cpu_quota_is_read_from_control_groups(tmp_path, lines, files, quota) -> None:
     cgroup_root, membership = tmp_path / "groups", tmp_path / "cgroup"
     membership.write_text(lines)

@@ -279,19 +279,15 @@ PANELS = f"{INNER_MATRIX}:panels"
     ("change", "words"),
     [
         (lambda tensors: tensors.pop(f"{INNER_MATRIX}:scales"), [f"{INNER_MATRIX}:scales"]),
-        (
-            lambda tensors: tensors[f"{INNER_MATRIX}:scales"].__setitem__(3, np.nan),
-            [INNER_MATRIX, "not finite"],
-        ),
+        (lambda tensors: tensors[f"{INNER_MATRIX}:scales"].__setitem__(3, np.nan),
+         [INNER_MATRIX, "not finite"]),
         (lambda tensors: tensors.update({f"{INNER_MATRIX}:panels": tensors[PANELS][:-64]}), [WEIGHTS]),
-        (
-            lambda tensors: tensors.update({f"{INNER_MATRIX}:panels": tensors[PANELS].view(np.int8)}),
-            [INNER_MATRIX],
-        ),
+        (lambda tensors: tensors.update({f"{INNER_MATRIX}:panels": tensors[PANELS].view(np.int8)}),
+         [INNER_MATRIX]),
         (lambda tensors: tensors[PANELS].__setitem__(0, 99), ["grid of a group exceeds int8"]),
         (lambda tensors: tensors[f"{INNER_MATRIX}:sums"].__setitem__(0, 1), ["sums: do not match"]),
     ],
-)
+)  # fmt: skip
 def test_M43_damaged_weights_are_rejected(folder, change, words):
     rewrite_weights(folder, change)
     with pytest.raises(ModelError) as error:

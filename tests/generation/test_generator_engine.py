@@ -129,16 +129,13 @@ WEIGHT_VARIANTS = {
     "look-ahead masks": lambda values: values.update(
         {f"transformer.h.{layer}.attn.bias": torch.ones(1, 1, 40, 40, dtype=torch.bool) for layer in range(3)}
     ),
-    "a stored head": lambda values: values.update(
-        {"lm_head.weight": values["transformer.wte.weight"].clone()}
-    ),
-    "sixteen bits": lambda values: values.update(
-        {name: tensor.bfloat16() for name, tensor in values.items()}
-    ),
-    "sixty-four bits": lambda values: values.update(
-        {name: tensor.double() for name, tensor in values.items()}
-    ),
-}
+    "a stored head":
+        lambda values: values.update({"lm_head.weight": values["transformer.wte.weight"].clone()}),
+    "sixteen bits":
+        lambda values: values.update({name: tensor.bfloat16() for name, tensor in values.items()}),
+    "sixty-four bits":
+        lambda values: values.update({name: tensor.double() for name, tensor in values.items()}),
+}  # fmt: skip
 
 
 @pytest.mark.numerical
@@ -175,16 +172,13 @@ def test_unsupported_gpt2_settings_are_rejected(tmp_path, message):
     [
         ("h.1.attn.c_attn.weight", lambda tensor: tensor[:, :53], r"c_attn\.weight' has shape \(18, 53\)"),
         ("h.1.attn.c_attn.bias", lambda tensor: tensor[0], r"c_attn\.bias' has shape \(\)"),
-        (
-            "h.0.mlp.c_fc.weight",
-            lambda tensor: tensor.T,
-            r"c_fc\.weight' has shape \(18, 72\).*requires \(72, 18\)",
-        ),
+        ("h.0.mlp.c_fc.weight", lambda tensor: tensor.T,
+         r"c_fc\.weight' has shape \(18, 72\).*requires \(72, 18\)"),
         ("h.2.ln_1.bias", lambda tensor: tensor * float("nan"), "not finite"),
         ("h.2.ln_1.bias", lambda tensor: tensor.int(), "stored as I32, which is not a weight format"),
         ("wte.weight", lambda tensor: tensor * float("inf"), "not finite"),
     ],
-)
+)  # fmt: skip
 def test_damaged_weight_error_names_the_weight(tmp_path, name, change, message):
     name = f"transformer.{name}"
     gpt2_folders.make(tmp_path / "made")

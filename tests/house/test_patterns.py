@@ -35,13 +35,10 @@ VALUES = {
     "uwaga.translator.repair": {"start_boundary": r"(?<!\w)", "piece": "a.b", "end_boundary": r"(?!\w)"},
     "uwaga.terms.apply": {"pattern": "a|b", "before": r"(?<!\w)", "after": r"(?!\w)", "form": "a a"},
     "uwaga.tokenizers.codecs": {"first_characters": "a<"},
-    "uwaga.tokenizers.segmentation_sampling": {
-        "user_defined": ["<a>"],
-        "mark": "\u2581",
-        "pieces_within_words": True,
-    },
+    "uwaga.tokenizers.segmentation_sampling":
+        {"user_defined": ["<a>"], "mark": "\u2581", "pieces_within_words": True},
     "uwaga.tokenizers.sentences": {"all_marks": full_stops("en").marks + ".!?\u3002"},
-}
+}  # fmt: skip
 """Values of local variables from which patterns are built."""
 METHODS = {
     "uwaga.markup.typography.DOUBLE_QUOTE": {"finditer"},

@@ -35,19 +35,15 @@ def find_placeholders(text: str) -> list[str]:
         ("{{user}} and ${HOME} and %{x} and #{y}", ["{{user}}", "${HOME}", "%{x}", "#{y}"]),
         ("%s of %(n)d, %1$s and %5.2f%%", ["%s", "%(n)d", "%1$s", "%5.2f", "%%"]),
         ("$USER in $HOME/bin and %PATH%", ["$USER", "$HOME/bin", "%PATH%"]),
-        (
-            "See https://example.com/a?b=1. Mail bob@example.co.uk!",
-            ["https://example.com/a?b=1", "bob@example.co.uk"],
-        ),
+        ("See https://example.com/a?b=1. Mail bob@example.co.uk!",
+         ["https://example.com/a?b=1", "bob@example.co.uk"]),
         ("Open notes.txt or /etc/hosts/x, C:\\Temp\\a.dll", ["notes.txt", "/etc/hosts/x", "C:\\Temp\\a.dll"]),
         ("It weighs 5.5 kg at 30 °C, 20% off for $5.30", ["5.5 kg", "30 °C", "20%"]),
         ("Set ``a = [1, 2]``, `None` or ``x``.", ["``a = [1, 2]``", "`None`", "``x``"]),
         (":func:`len` of :c:type:`PyObject *`: :gh:`1`", [":func:`len`", ":c:type:`PyObject *`", ":gh:`1`"]),
         ("See `the manual <https://a.org/x>`_.", ["`", " <https://a.org/x>`_"]),
-        (
-            ":ref:`the {x} index <a-b>` of :func:`open it <open>`",
-            [":ref:`", "{x}", " <a-b>`", ":func:`open it <open>`"],
-        ),
+        (":ref:`the {x} index <a-b>` of :func:`open it <open>`",
+         [":ref:`", "{x}", " <a-b>`", ":func:`open it <open>`"]),
         ("``Hello'', and ``World'', a `b c` d` and rock 'n' roll: `", []),
         ("Due {d, date, short}", ["{d, date, short}"]),
         ("{n, plural, one {# {x}} other {b}} left", ["{n, plural, one {# {x}} other {b}}"]),
@@ -64,17 +60,13 @@ def find_placeholders(text: str) -> list[str]:
         ("%count% of %site or %first_name in %u%n", ["%count%", "%site", "%first_name", "%u", "%n"]),
         ("$USER$ has $HOME, %#@files@", ["$USER$", "$HOME", "%#@files@"]),
         ("By <%= user.name %> at <% if x %>", ["<%= user.name %>", "<% if x %>"]),
-        (
-            "{x!r:>{w}} {0,number,#.#} {0,choice,0#no|1#{1}}",
-            ["{x!r:>{w}}", "{0,number,#.#}", "{0,choice,0#no|1#{1}}"],
-        ),
+        ("{x!r:>{w}} {0,number,#.#} {0,choice,0#no|1#{1}}",
+         ["{x!r:>{w}}", "{0,number,#.#}", "{0,choice,0#no|1#{1}}"]),
         ("%sError: %s", ["%s", "%s"]),
-        (
-            "mode 0%d of $name${count}, std::string, A::B::c()",
-            ["%d", "$name", "${count}", "std::string", "A::B::c()"],
-        ),
+        ("mode 0%d of $name${count}, std::string, A::B::c()",
+         ["%d", "$name", "${count}", "std::string", "A::B::c()"]),
     ],
-)
+)  # fmt: skip
 def test_common_placeholders_are_recognised(text: str, expected: list[str]) -> None:
     assert find_placeholders(text) == expected
 
@@ -97,14 +89,11 @@ def test_common_placeholders_are_recognised(text: str, expected: list[str]) -> N
         ("vue", "@:menu.file @.lower:x @:{'a b'} @:(y)", ["@:menu.file", "@.lower:x", "@:{'a b'}", "@:(y)"]),
         ("i18next", "Go to $t(menu.open)", ["$t(menu.open)"]),
         ("chrome", "$USER$ pays $$5 or $1", ["$USER$", "$$5", "$1"]),
-        (
-            "drupal",
-            "@host:@port, @n/@total or [:site-url]:@n",
-            ["@host:@port", "@n/@total", ":site-url", "@n"],
-        ),
+        ("drupal", "@host:@port, @n/@total or [:site-url]:@n",
+         ["@host:@port", "@n/@total", ":site-url", "@n"]),
         ("drupal", "!user of @site-name, %xy-z or :url", ["!user", "@site-name", "%xy-z", ":url"]),
     ],
-)
+)  # fmt: skip
 def test_placeholders_of_each_syntax_are_recognised(syntax: str, text: str, expected: list[str]) -> None:
     parts = Placeholders(syntaxes=(syntax,)).split(text)
     assert [part.raw for part in parts if isinstance(part, Tag)] == expected

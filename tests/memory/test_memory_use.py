@@ -333,19 +333,15 @@ def test_command_line_reports_match_counts_by_score(path, tmp_path, capsys, monk
 @pytest.mark.parametrize(
     ("text", "source", "target", "expected"),
     [
-        (
-            "Add :meth:`one` twice.",
-            "Add :meth:`two` twice.",
-            "Füge :meth:`two` zweimal an.",
-            "Füge :meth:`one` zweimal an.",
-        ),
+        ("Add :meth:`one` twice.", "Add :meth:`two` twice.", "Füge :meth:`two` zweimal an.",
+         "Füge :meth:`one` zweimal an."),
         ("internet access", "Internet Access", "Zugang", "Zugang"),
         ("The old house", "The new house", "Das neue Haus", None),
         ("Use 3 apples", "Use 2 apples", "Nimm 2 von 2 Äpfeln", None),
         ("Use 3 or 4", "Use 2 or 2", "Nimm 2 oder 2", None),
         ("a " * 300, "a " * 299, "x", None),
     ],
-)
+)  # fmt: skip
 def test_fitting_a_match_replaces_differing_numbers_and_placeholders(text, source, target, expected):
     assert adapt_target([*split_tokens(text, None)], source, target, None) == expected
 

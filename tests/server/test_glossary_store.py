@@ -461,11 +461,8 @@ def test_glossary_entries_survive_a_round_trip_through_text(entries):
         ("", "tsv", "no entries"),
         ("\n \n", "csv", "no entries"),
         ("dog", "tsv", "index 0 .*misses tab"),
-        (
-            "dog\tHund\ndog\tDackel",
-            "tsv",
-            r"index 1 \(starting at position 9\) duplicates key with the index 0",
-        ),
+        ("dog\tHund\ndog\tDackel", "tsv",
+         r"index 1 \(starting at position 9\) duplicates key with the index 0"),
         ("dog\tHund\tde", "tsv", "more than one"),
         ("dog\t", "tsv", "target is empty"),
         ("\tHund", "tsv", "source is empty"),
@@ -476,7 +473,7 @@ def test_glossary_entries_survive_a_round_trip_through_text(entries):
         ("dog,Hund,en", "csv", "3 columns"),
         ("dog,Hund,fr,de", "csv", "no entries"),
     ],
-)
+)  # fmt: skip
 def test_invalid_glossary_entries_are_refused(text, format, message):
     with pytest.raises(DataError, match=message):
         read_entries(text, format, ("en", "de"))

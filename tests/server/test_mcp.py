@@ -279,22 +279,16 @@ def test_invalid_paths_and_paths_outside_the_configured_folders_are_refused(clie
         ("translate", {"target": "de"}, "parameter 'text' is missing"),
         ("translate", {"text": "a", "target": "de", "formality": "more"}, "formality"),
         ("translate", {"text": "a", "target": ["de"]}, "target"),
-        (
-            "translate_file",
-            {"document": "missing.md", "target": "de"},
-            "there is no such file; available files: ",
-        ),
-        (
-            "translate_file",
-            {"document": "page.md", "target": "de", "output": "a/b.md"},
-            "create the folder first",
-        ),
+        ("translate_file", {"document": "missing.md", "target": "de"},
+         "there is no such file; available files: "),
+        ("translate_file", {"document": "page.md", "target": "de", "output": "a/b.md"},
+         "create the folder first"),
         ("translate_file", {"document": "page.md", "target": "de", "output": "b.txt"}, "name it page.de.md"),
         ("translate_file", {"document": "page.md", "target": "de", "output": "bashrc"}, "supported: "),
         ("translate_file", {"document": "page.md", "target": "de", "columns": 1}, "columns"),
         ("write", {}, "tools: translate, translate_file, languages, glossary"),
     ],
-)
+)  # fmt: skip
 def test_errors_for_invalid_tool_calls_say_how_to_fix_them(client, tool, arguments, hint):
     assert hint in client.refused(tool, **arguments)
 

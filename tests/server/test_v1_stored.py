@@ -79,15 +79,12 @@ def test_stored_glossary_is_applied_for_its_owner(clients: list[httpx.Client]):
         ({"name": "x", "dictionaries": []}, 422, "invalid_request"),
         ({**WORDS, "name": "a\tb"}, 400, "invalid_text"),
         ({"name": "x", "dictionaries": [{"source": "en", "target": "en", "entries": {"a": "b"}}]}, 400, None),
-        (
-            {"name": "x", "dictionaries": [{"source": "../", "target": "de", "entries": {"a": "b"}}]},
-            400,
-            None,
-        ),
+        ({"name": "x", "dictionaries": [{"source": "../", "target": "de", "entries": {"a": "b"}}]}, 400,
+         None),
         ({"name": "x", "dictionaries": [{"source": "en", "target": "de", "entries": {" ": "b"}}]}, 400, None),
         ({"name": "x", "dictionaries": [{"source": "en", "target": "de", "entries": {"a": []}}]}, 400, None),
     ],
-)
+)  # fmt: skip
 def test_invalid_glossaries_are_refused(clients: list[httpx.Client], body, status: int, code: str | None):
     response = clients[0].post("/v1/glossaries", json=body)
     assert response.status_code == status

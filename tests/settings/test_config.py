@@ -25,34 +25,24 @@ def error_of(**values: object) -> str:
     [
         ({"trainning": {}}, "my.yaml: unknown setting 'trainning'; did you mean 'training'?"),
         ({"training": {"stepz": 3}}, "unknown setting 'training.stepz'; did you mean 'steps'?"),
-        (
-            {"training": {"schedule": {"warm": 3}}},
-            "unknown setting 'training.schedule.warm'; did you mean 'warmup'?",
-        ),
+        ({"training": {"schedule": {"warm": 3}}},
+         "unknown setting 'training.schedule.warm'; did you mean 'warmup'?"),
         ({"text": {"zzz": 3}}, "unknown setting 'text.zzz'; the settings here are kind, size, joint"),
         ({"data": {"train": ["a"]}}, "setting 'data.dev' is missing"),
         ({"training": {"steps": 0}}, "training.steps: should be greater than 0 (found 0)"),
-        (
-            {"training": {"precision": "float8"}},
-            "training.precision: should be 'float32', 'bfloat16' or 'float64'",
-        ),
+        ({"training": {"precision": "float8"}},
+         "training.precision: should be 'float32', 'bfloat16' or 'float64'"),
         ({"model": {"width": 30, "heads": 4}}, "width 30 is not a multiple of heads 4"),
-        (
-            {"data": MINIMAL["data"] | {"languages": ["english", "de"]}},
-            "'english' is a name; write the code, 'en'",
-        ),
-        (
-            {"data": MINIMAL["data"] | {"languages": ["en", "Deutsch"]}},
-            "'Deutsch' is a name; write the code, 'de'",
-        ),
+        ({"data": MINIMAL["data"] | {"languages": ["english", "de"]}},
+         "'english' is a name; write the code, 'en'"),
+        ({"data": MINIMAL["data"] | {"languages": ["en", "Deutsch"]}},
+         "'Deutsch' is a name; write the code, 'de'"),
         ({"model": {"width": 3, "heads": 1}}, "sinusoidal positions need an even width, not 3"),
-        (
-            {"model": {"positions": "relative", "self_attention": "ssru"}},
-            "relative positions require self_attention: attention, not ssru",
-        ),
+        ({"model": {"positions": "relative", "self_attention": "ssru"}},
+         "relative positions require self_attention: attention, not ssru"),
         ({"model": [1, 2]}, "model: should be a valid dictionary"),
     ],
-)
+)  # fmt: skip
 def test_invalid_settings_are_reported(values: dict[str, object], message: str) -> None:
     error = error_of(**values)
     assert message in error

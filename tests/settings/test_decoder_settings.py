@@ -32,10 +32,8 @@ def settings(**values: Any) -> DecoderOnlySettings:
     ("values", "message"),
     [
         ({"positions": "rotary"}, "needs the group rotary, such as rotary: {base: 10000}"),
-        (
-            {"rotary": {}},
-            "rotary requires positions: rotary, not learned: set positions: rotary or omit rotary",
-        ),
+        ({"rotary": {}},
+         "rotary requires positions: rotary, not learned: set positions: rotary or omit rotary"),
         ({"local_rotary": {}}, "local_rotary requires positions: rotary"),
         ({**ROTARY, "local_rotary": {}}, "local_rotary is for layers with a window"),
         ({**ROTARY, "head_width": 7}, "even head width of at least 4, not 7: change head_width"),
@@ -51,16 +49,14 @@ def settings(**values: Any) -> DecoderOnlySettings:
         ({**ROTARY, "rotary": {"scaling": "linear"}}, "rotary: .*scaling linear needs factor"),
         ({**ROTARY, "rotary": {"factor": 2.0}}, "scaling none has no setting factor: it has no settings"),
         ({**ROTARY, "rotary": YARN | {"factor": 0.5}}, "rotary.factor"),
-        (
-            {**ROTARY, "rotary": YARN | {"low_frequency_factor": 1.0}},
-            "yarn has no setting low_frequency_factor: it",
-        ),
+        ({**ROTARY, "rotary": YARN | {"low_frequency_factor": 1.0}},
+         "yarn has no setting low_frequency_factor: it"),
         ({**ROTARY, "rotary": YARN | {"beta_slow": 40.0}}, "beta_slow 40.0 must be less than beta_fast 32"),
         ({**ROTARY, "rotary": LLAMA3 | {"high_frequency_factor": 1.0}}, "must be less than high_frequency"),
         ({**ROTARY, "rotary": {"bas": 1e6}}, "unknown setting 'rotary.bas'; did you mean 'base'"),
         ({"score_cap": 0.0}, "score_cap: .*greater than 0"),
     ],
-)
+)  # fmt: skip
 def test_incompatible_settings_are_rejected(values: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         settings(**values)

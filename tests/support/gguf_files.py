@@ -32,18 +32,12 @@ CASES = {
     "qwen2": ("qwen2", transformers.Qwen2Config, {"num_attention_heads": 2, "use_sliding_window": False}),
     "qwen2-yarn": ("qwen2", transformers.Qwen2Config, {"num_attention_heads": 2, "rope_parameters": YARN}),
     "qwen3": ("qwen3", transformers.Qwen3Config, {}),
-    "gemma2": (
-        "gemma2",
-        transformers.Gemma2Config,
-        {**GEMMA, "attn_logit_softcapping": 5.0, "final_logit_softcapping": 3.0},
-    ),
-    "gemma3": (
-        "gemma3",
-        transformers.Gemma3TextConfig,
-        {**GEMMA, "num_hidden_layers": 7, "rope_parameters": GEMMA3_ROPE},
-    ),
+    "gemma2": ("gemma2", transformers.Gemma2Config,
+        {**GEMMA, "attn_logit_softcapping": 5.0, "final_logit_softcapping": 3.0}),
+    "gemma3": ("gemma3", transformers.Gemma3TextConfig,
+        {**GEMMA, "num_hidden_layers": 7, "rope_parameters": GEMMA3_ROPE}),
     "hunyuan": ("hunyuan-dense", transformers.HunYuanDenseV1Config, {}),
-}
+}  # fmt: skip
 """Architecture, configuration class of transformers and changed settings of each case, by name."""
 
 

@@ -22,23 +22,19 @@ VARIANTS: dict[str, RecurrentSettings] = {
     "cho-fused-reversed": ChoSettings(**WITH_READ_OUT, gru="fused", reverse=True, tie="all"),
     "sutskever": SutskeverSettings(**SMALL_SIZES, layers=2),
     "bahdanau": BahdanauSettings(**WITH_READ_OUT),
-    "bahdanau-conditional": BahdanauSettings(
-        **WITH_READ_OUT, gru="fused", decoder="conditional", tie="decoder"
-    ),
+    "bahdanau-conditional":
+        BahdanauSettings(**WITH_READ_OUT, gru="fused", decoder="conditional", tie="decoder"),
     "luong": LuongSettings(**SMALL_SIZES, layers=2),
     "luong-dot-unfed": LuongSettings(**SMALL_SIZES, layers=2, score="dot", input_feeding=False),
-    "luong-concat-bidirectional": LuongSettings(
-        **SMALL_SIZES, layers=2, score="concat", bidirectional=True, reverse=False
-    ),
-    "luong-location-local-m": LuongSettings(
-        **SMALL_SIZES, layers=1, score="location", attention="local-m", window=2
-    ),
+    "luong-concat-bidirectional":
+        LuongSettings(**SMALL_SIZES, layers=2, score="concat", bidirectional=True, reverse=False),
+    "luong-location-local-m":
+        LuongSettings(**SMALL_SIZES, layers=1, score="location", attention="local-m", window=2),
     "luong-local-p": LuongSettings(**SMALL_SIZES, layers=1, attention="local-p", window=2),
-    "luong-local-p-unfed": LuongSettings(
-        **SMALL_SIZES, layers=1, attention="local-p", window=2, input_feeding=False
-    ),
+    "luong-local-p-unfed":
+        LuongSettings(**SMALL_SIZES, layers=1, attention="local-p", window=2, input_feeding=False),
     "gnmt": GnmtSettings(**SMALL_SIZES, encoder_layers=3, decoder_layers=3),
-}
+}  # fmt: skip
 
 
 def make(settings: RecurrentSettings, source: int = 23, target: int = 23, sharp: float = 3.0) -> Seq2Seq:

@@ -244,11 +244,8 @@ STATEMENTS: dict[str, Expected] = {
     rf"That makes {N} ": lambda m: [
         m.encoder, m.decoder, m.decoder, m.heads, m.heads * (m.encoder + 2 * m.decoder),
     ],
-    rf"has {N} encoder layers and {N} decoder layers, with {N} heads": lambda m: [
-        m.encoder,
-        m.decoder,
-        m.heads,
-    ],
+    rf"has {N} encoder layers and {N} decoder layers, with {N} heads":
+        lambda m: [m.encoder, m.decoder, m.heads],
     rf"heads of the bundled model have width {N}\.": lambda m: m.head_width,
     rf"at most \$d_k\$: {N} of {N} in every head": lambda m: [m.head_width, m.width],
     rf"bundled model has {N} million weights\. They are in {N} attention layers, in {N} feed-forward": (
@@ -267,16 +264,13 @@ STATEMENTS: dict[str, Expected] = {
         lambda m: [m.decoding["max_ratio"], m.decoding["max_extra"]]
     ),
     rf"reads \*I want to buy a car\.\* as {N} pieces": lambda m: len(m.python.source.encode(CAR)) + 1,
-    rf"the model \({N} MB\) is loaded once": lambda m: (
-        sum(file.stat().st_size for file in BUNDLED.iterdir()) / 1e6
-    ),
+    rf"the model \({N} MB\) is loaded once":
+        lambda m: (sum(file.stat().st_size for file in BUNDLED.iterdir()) / 1e6),
     # weights and probabilities
     r"the four heads of layer 2 give \*buy\* ([\d., and]+)\.": buy_weights,
     rf"Head 1 of layer 2 gives `</s>` more than half, and \*buy\* only {N}\.": lambda m: buy_weights(m)[0],
-    rf"The other three give \*buy\* between {N} and {N}\.": lambda m: [
-        min(buy_weights(m)[1:]),
-        max(buy_weights(m)[1:]),
-    ],
+    rf"The other three give \*buy\* between {N} and {N}\.":
+        lambda m: [min(buy_weights(m)[1:]), max(buy_weights(m)[1:])],
     rf"\*to\* gets at most {N} in any row": largest_weight_of_to,
     (
         rf"at step 2 \*möchte\* has {N} and \*will\* {N}\. "

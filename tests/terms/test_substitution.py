@@ -176,25 +176,15 @@ def test_M27_term_without_an_alignment_may_replace_only_one_word():
 @pytest.mark.parametrize(
     ("source", "target", "links", "term", "expected"),
     [
-        (
-            "Your inbox",
-            "Sua caixa de entrada",
-            {(0, 0): 1.0, (1, 1): 1.0, (1, 3): 1.0},
-            "inbox",
-            "caixa de entrada",
-        ),
+        ("Your inbox", "Sua caixa de entrada", {(0, 0): 1.0, (1, 1): 1.0, (1, 3): 1.0}, "inbox",
+         "caixa de entrada"),
         ("Your inbox", "Sua caixa de entrada", {(0, 0): 1.0, (1, 1): 1.0, (1, 3): 0.3}, "inbox", "caixa"),
         ("the browser", "o seu navegador", {(1, 1): 1.0, (1, 2): 1.0}, "browser", "navegador"),
         ("Your password", "Ihrem Passwort", {(1, 0): 0.9, (1, 1): 0.9}, "password", "Passwort"),
-        (
-            "credit card",
-            "cartão de crédito",
-            {(0, 2): 1.0, (1, 0): 1.0, (1, 1): 0.9},
-            "credit card",
-            "cartão de crédito",
-        ),
+        ("credit card", "cartão de crédito", {(0, 2): 1.0, (1, 0): 1.0, (1, 1): 0.9}, "credit card",
+         "cartão de crédito"),
     ],
-)
+)  # fmt: skip
 def test_M27_usual_translations_of_terms_are_found_by_alignment(source, target, links, term, expected):
     def spans(text):
         starts = [0, *(index + 1 for index, letter in enumerate(text) if letter == " ")]
