@@ -8,15 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_models as tiny
+from command_line import run_uwaga
 from marian_folders import make as make_marian
 from plugin_samples import forget_plugins, plugin_file
-from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.formats.huggingface import registry
 from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
-from uwaga.cli.main import app
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import ModelError
 from uwaga.library import hub
@@ -24,7 +23,6 @@ from uwaga.models.build import build_model
 from uwaga.settings import LuongSettings
 
 GUIDE = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
-RUNNER = CliRunner()
 
 
 @pytest.fixture
@@ -68,10 +66,9 @@ def test_model_in_a_custom_format_is_loaded_described_and_converted(custom_and_u
         assert loaded.translate(tiny.ENGLISH, beam=3) == expected.translate(
             tiny.ENGLISH, beam=3, max_length=256
         )
-    document = json.loads(RUNNER.invoke(app, ["info", str(folder), "--json"]).stdout)
+    document = json.loads(run_uwaga("info", folder, "--json").stdout)
     assert (document["format"], document["sizes"]["width"], document["decoding"]["beam"]) == ("plain", 16, 2)
-    result = RUNNER.invoke(app, ["convert", "--int8", str(folder), str(tmp_path / "int8")])
-    assert result.exit_code == 0, result.output
+    run_uwaga("convert", "--int8", folder, tmp_path / "int8")
     rounded = uwaga.load(tmp_path / "int8")
     assert rounded.decoder.precision == "int8" and rounded.options().beam == 2
     assert rounded.translate(tiny.ENGLISH) == uwaga.load(folder, dtype="int8").translate(tiny.ENGLISH)
@@ -85,12 +82,11 @@ def test_model_in_the_format_of_a_plugin_is_read_and_converted(
     plugin = plugin_file("Add a model format", tmp_path)
     forget_plugins(monkeypatch, formats.FORMATS)
     monkeypatch.setattr(formats.FORMATS, "_added", {})
-    assert RUNNER.invoke(app, ["info", str(folder)]).exit_code == 1
+    run_uwaga("info", folder, code=1)
     arguments = ["--plugin", str(plugin), "convert", "--int8", str(folder), str(tmp_path / "stored")]
-    assert RUNNER.invoke(app, arguments).exit_code == 0
+    run_uwaga(*arguments)
     monkeypatch.setattr(formats.FORMATS, "_added", {})
-    result = RUNNER.invoke(app, ["translate", "--model", str(tmp_path / "stored"), tiny.ENGLISH[0]])
-    assert result.exit_code == 0, result.output
+    run_uwaga("translate", "--model", tmp_path / "stored", tiny.ENGLISH[0])
 
 
 def test_damaged_model_in_a_custom_format_is_rejected(custom_and_uwaga_folders):

@@ -6,6 +6,7 @@ import gguf_files
 import numpy as np
 import pytest
 import torch
+from command_line import run_uwaga
 from decoder_folders import use_exact_frequencies
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize
 from hypothesis import given
@@ -13,18 +14,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from precision import EXACT, to_double
 from torch_models import load_torch
-from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.formats.gguf.blocks import BLOCK_KINDS, CHUNK_SIZE
 from uwaga.checkpoints.formats.gguf.file import read_file
 from uwaga.checkpoints.formats.gguf.read import read_gguf, read_settings
-from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.tokenizers.prompt import choose_prompt
-
-RUNNER = CliRunner()
 
 
 def peer_dequantise(kind, rows):
@@ -304,7 +301,7 @@ def test_info_command_shows_gguf_metadata(tmp_path):
         "general.name": 'A "model"',
     }
     path = gguf_files.write(tmp_path / "m.gguf", "gemma3", form="Q8_0", metadata=metadata)
-    document = json.loads(RUNNER.invoke(app, ["info", str(path), "--json"]).stdout)
+    document = json.loads(run_uwaga("info", path, "--json").stdout)
     assert (document["format"], document["family"], document["licence"]) == ("GGUF", "gemma3", "apache-2.0")
     assert document["weights"]["formats"] == ["F32", "Q8_0"] and document["sizes"]["window"] == 8
     assert document["languages"]["source"] == ["en", "no"]
@@ -368,13 +365,11 @@ def test_gguf_files_are_converted_to_int8(tmp_path, tokens):
             for name in ("token_embd.weight", "output.weight")
         }
     path = gguf_files.write(tmp_path / "m.gguf", "llama", form="Q8_0", tensors=tensors, tokeniser=tokeniser)
-    result = RUNNER.invoke(app, ["convert", "--int8", str(path), str(tmp_path / "int8")])
-    assert result.exit_code == 0, result.output
+    run_uwaga("convert", "--int8", path, tmp_path / "int8")
     assert (tmp_path / "int8" / ("tokenizer.json" if byte_level else "source.spm")).is_file()
     folder = uwaga.TextGenerator.load(tmp_path / "int8")
     assert folder.decoder.symbols.ends == folder.tokeniser.symbols.ends == (2 - 2 * byte_level, 9)
     rounded = uwaga.TextGenerator.load(path, dtype="int8")
     assert folder.generate(PROMPTS, max_length=12) == rounded.generate(PROMPTS, max_length=12)
-    generated = RUNNER.invoke(app, ["generate", str(path), "abcd", "--max-length", "5", "--dtype", "int8"])
-    assert generated.exit_code == 0, generated.output
+    generated = run_uwaga("generate", path, "abcd", "--max-length", "5", "--dtype", "int8")
     assert generated.stdout.rstrip("\n") == rounded.generate("abcd", max_length=5).full_text.rstrip("\n")

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
+from command_line import run_uwaga
 from fuzz_formats import t5_folder
 from pretrained_texts import write_json
 from safetensors.torch import save_file
 from test_pretrained_fairseq_folders import model_folder
-from typer.testing import CliRunner
 
 from uwaga.checkpoints.adapter import Adapter, write_adapter
 from uwaga.checkpoints.card import Card, read_card
@@ -27,16 +27,12 @@ from uwaga.checkpoints.formats.huggingface.folder import HuggingFaceFolder
 from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.registry import describe
-from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.library.hub import find_model
 
-RUNNER = CliRunner()
-
 
 def info_output(*arguments):
-    result = RUNNER.invoke(app, ["info", *map(str, arguments)])
-    assert result.exit_code == 0, result.output
+    result = run_uwaga("info", *arguments)
     return " ".join(result.output.split())
 
 
@@ -245,8 +241,8 @@ def test_marian_npz_files_are_described_or_rejected(tmp_path):
 def test_unrecognised_paths_are_rejected(tmp_path):
     with pytest.raises(ModelError, match="not a known model format"):
         describe(tmp_path)
-    result = RUNNER.invoke(app, ["info", str(tmp_path / "nowhere")])
-    assert result.exit_code == 1 and "no such folder" in result.output
+    result = run_uwaga("info", tmp_path / "nowhere", code=1)
+    assert "no such folder" in result.output
     broken = tmp_path / "x.argosmodel"
     broken.write_bytes(b"junk")
     with pytest.raises(ModelError, match="not an Argos package"):
@@ -270,8 +266,7 @@ def test_describe_does_not_import_torch():
 
 def test_int8_description_states_the_parameter_count_of_the_original_model(tmp_path):
     """An int8 folder is described with the number of parameters of the model it was converted from."""
-    result = RUNNER.invoke(app, ["convert", "--int8", "bundled", str(tmp_path / "int8"), "--keep", "output"])
-    assert result.exit_code == 0, result.output
+    run_uwaga("convert", "--int8", "bundled", tmp_path / "int8", "--keep", "output")
     description, original = describe(tmp_path / "int8"), describe(BUNDLED)
     assert (description.format, description.family) == ("uwaga int8", "transformer")
     assert description.weights.formats == ("I8", "BF16", "F32")

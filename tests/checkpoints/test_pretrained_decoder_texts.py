@@ -4,16 +4,14 @@ import json
 import shutil
 
 import pytest
+from command_line import run_uwaga
 from decoder_folders import Variant, make
 from decoder_tokenisers import BOS_IDS, BYTES, EOS_IDS, folder, sentencepiece_folder
 from pretrained_texts import write_json
-from typer.testing import CliRunner
 
 import uwaga
-from uwaga.cli.main import app
 
 transformers = pytest.importorskip("transformers")
-RUNNER = CliRunner()
 FOLDERS = {
     "llama3": ("llama", {}),
     "smollm2": ("llama", {"tie_word_embeddings": True}),
@@ -71,12 +69,11 @@ def test_continuations_match_transformers(folders, name):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders_are_described_and_converted(folders, tmp_path, name):
-    result = RUNNER.invoke(app, ["info", str(folders[name])])
-    assert result.exit_code == 0 and FOLDERS[name][0] in result.output, result.output
+    result = run_uwaga("info", folders[name])
+    assert FOLDERS[name][0] in result.output
     for flag in ("--int8", "--int4"):
         out = tmp_path / flag
-        conversion = RUNNER.invoke(app, ["convert", flag, str(folders[name]), str(out)])
-        assert conversion.exit_code == 0, conversion.output
+        run_uwaga("convert", flag, folders[name], out)
         converted, original = uwaga.load(out), uwaga.load(folders[name], device="cpu")
         for prompt in PROMPTS:
             ids = original.tokeniser.add_special_tokens(original.tokeniser.encode(prompt))

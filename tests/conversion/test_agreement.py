@@ -5,12 +5,11 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from command_line import run_uwaga
 from search_inputs import inputs
-from typer.testing import CliRunner
 
 import uwaga
 from uwaga.cli.convert import ExportChoice
-from uwaga.cli.main import app
 from uwaga.conversion.export import export
 from uwaga.conversion.quantise import Agreement, comparison_sources, measure_agreement
 from uwaga.errors import ModelError
@@ -19,7 +18,6 @@ from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.loading import load_model
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
-RUNNER = CliRunner()
 
 
 @pytest.fixture(scope="module")
@@ -107,15 +105,14 @@ def test_agreement_verdict_depends_on_the_difference_in_log_probabilities():
 
 @pytest.mark.parametrize("precision", ["int8", "int4"])
 def test_agreement_check_can_be_skipped(tmp_path, monkeypatch, precision):
-    compared = RUNNER.invoke(app, ["convert", f"--{precision}", str(NUMBERS), str(tmp_path / "compared")])
-    assert compared.exit_code == 0, compared.output
+    compared = run_uwaga("convert", f"--{precision}", NUMBERS, tmp_path / "compared")
     assert compared.stdout.splitlines()[-1].partition(":")[0] in ("good", "fair", "poor")
     monkeypatch.setattr("uwaga.conversion.quantise.measure_agreement", None)
     command = ["convert", f"--{precision}", "--no-check", str(NUMBERS), str(tmp_path / "unchecked")]
-    unchecked = RUNNER.invoke(app, command)
-    assert unchecked.exit_code == 0 and len(unchecked.stdout.splitlines()) == 1, unchecked.output
+    unchecked = run_uwaga(*command)
+    assert len(unchecked.stdout.splitlines()) == 1
     assert {path.name for path in (tmp_path / "compared").iterdir()} == {
         path.name for path in (tmp_path / "unchecked").iterdir()
     }
-    refused = RUNNER.invoke(app, [*command[:-1], str(tmp_path / "third"), "--sample", str(NUMBERS)])
+    refused = run_uwaga(*command[:-1], tmp_path / "third", "--sample", NUMBERS, code=None)
     assert refused.exit_code != 0

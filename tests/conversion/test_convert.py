@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 from precision import to_double, tolerance
 from search_inputs import inputs
 from torch_models import load_torch
-from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints.formats.huggingface.export import write_hugging_face
 from uwaga.checkpoints.formats.huggingface.export_weights import deinterleave
-from uwaga.cli.main import app
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.build import build_model
@@ -245,13 +243,10 @@ def test_full_disk_leaves_no_partial_files(tmp_path, monkeypatch):
 
 
 def test_command_line_prints_differences_and_errors(tmp_path):
-    runner = CliRunner()
-    result = runner.invoke(app, ["convert", "bundled", str(tmp_path / "b"), "--to", "pegasus"])
-    assert result.exit_code == 0, result.output
+    result = run_uwaga("convert", "bundled", tmp_path / "b", "--to", "pegasus")
     for difference in ("spaces at both ends", "into sentences", "written in capitals"):
         assert difference in result.output
-    rejected = runner.invoke(app, ["convert", "bundled", str(tmp_path / "b2"), "--to", "marian"])
-    assert rejected.exit_code == 1
+    rejected = run_uwaga("convert", "bundled", tmp_path / "b2", "--to", "marian", code=1)
     assert "--to pegasus" in rejected.output
     assert not (tmp_path / "b2").exists()
     config = json.loads((tmp_path / "b/config.json").read_text())

@@ -4,10 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from command_line import run_uwaga
 
 from uwaga import Request, Translator
-from uwaga.cli.main import app
 from uwaga.errors import DataError, SettingsError
 from uwaga.results.translation import TermUse
 from uwaga.terms import Glossary, Term
@@ -173,17 +172,14 @@ def test_invalid_search_options_are_rejected():
 def test_command_line_applies_a_glossary(tmp_path):
     path = tmp_path / "terms.csv"
     path.write_text("car,Wagen\nfast,flott\n")
-    runner = CliRunner()
-    result = runner.invoke(
-        app, ["translate", "--glossary", str(path), "--json", "The car is fast.", "A dog."]
-    )
+    result = run_uwaga("translate", "--glossary", path, "--json", "The car is fast.", "A dog.")
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [use["applied"] for use in lines[0]["terms"]] == [True, True]
     assert "terms" not in lines[1]
     arguments = ["translate", "--glossary", str(path)]
-    assert runner.invoke(app, [*arguments, "--glossary-mode", "soft", "The car is fast."]).exit_code == 0
-    streamed = runner.invoke(app, [*arguments, "--stream", "The car is fast."])
-    greedy = runner.invoke(app, [*arguments, "--beam", "1", "The car is fast."])
+    run_uwaga(*arguments, "--glossary-mode", "soft", "The car is fast.")
+    streamed = run_uwaga(*arguments, "--stream", "The car is fast.")
+    greedy = run_uwaga(*arguments, "--beam", "1", "The car is fast.")
     assert (streamed.exit_code, streamed.stdout) == (0, greedy.stdout)
 
 

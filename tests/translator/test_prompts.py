@@ -10,10 +10,8 @@ from command_line import run_uwaga
 from hypothesis import given
 from hypothesis import strategies as st
 from pretrained_texts import byte_level
-from typer.testing import CliRunner
 
 import uwaga
-from uwaga.cli.main import app
 from uwaga.errors import DataError, MissingExtraError, ModelError, SettingsError, TextTooLongError
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.prompt import PROMPTS, choose_prompt
@@ -303,16 +301,15 @@ def test_texts_and_chats_can_be_mixed_and_invalid_prompts_rejected(generator):
 
 
 def test_command_line_chat_keeps_previous_turns(chat_model, generator, tmp_path):
-    run = CliRunner()
     call = ["generate", str(chat_model[0]), "--chat", "--system", "Be brief.", "--max-length", "9"]
     first = generator.generate(TURNS[:2], max_length=9).text
     turns = [*TURNS[:2], {"role": "assistant", "content": first}, {"role": "user", "content": "And a cat?"}]
     second = generator.generate(turns, max_length=9).text
-    result = run.invoke(app, call, input="A dog runs.\n\nAnd a cat?\n")
+    result = run_uwaga(*call, stdin="A dog runs.\n\nAnd a cat?\n")
     assert (result.exit_code, result.stdout) == (0, f"{first}\n{second}\n")
-    records = run.invoke(app, [*call, "--json", "A dog runs.", "And a cat?"]).stdout.splitlines()
+    records = run_uwaga(*call, "--json", "A dog runs.", "And a cat?").stdout.splitlines()
     assert [json.loads(line)["text"] for line in records] == [first, second]
-    refused = run.invoke(app, ["generate", str(chat_model[0]), "--system", "Be brief.", "a"])
+    refused = run_uwaga("generate", chat_model[0], "--system", "Be brief.", "a", code=None)
     assert refused.exit_code and "--system needs --chat" in refused.stderr
 
 

@@ -6,20 +6,18 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
+from command_line import run_uwaga
 from precision import tolerance
-from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.registry import describe
-from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.translator.score import parallel_scorer, score_in_batches, step_scorer
 from uwaga.translator.text import TokenPair
 
 pytestmark = pytest.mark.numerical
 
-RUNNER = CliRunner()
 JOINT = tiny.tokeniser()
 TEXTS = [*tiny.ENGLISH[:4], "Hi", "the the the the the the the", "A small river."]
 
@@ -81,8 +79,7 @@ def test_M26_M35_ssru_and_aan_models_record_cross_attention(folder, tmp_path):
     translation = translator.translate(TEXTS[0], attention=True)
     assert translation.attention.shape == (len(translation.token_scores), len(translation.source_tokens) + 1)
     np.testing.assert_allclose(translation.attention.sum(1), 1.0, **tolerance(1.0))
-    result = RUNNER.invoke(app, ["attend", TEXTS[0], "--model", str(folder)])
-    assert result.exit_code == 0, result.output
+    run_uwaga("attend", TEXTS[0], "--model", folder)
 
 
 def test_M26_M35_ssru_and_aan_models_form_ensembles_with_transformers(folder, tmp_path):
@@ -127,8 +124,7 @@ def test_native_engine_runs_ssru_models_and_rejects_aan_models(folder, tmp_path)
         assert [translation.tokens for translation in actual] == [
             translation.tokens for translation in expected
         ]
-    result = RUNNER.invoke(app, ["convert", str(folder), str(tmp_path / "int8"), "--int8"])
-    assert result.exit_code == 0, result.output
+    run_uwaga("convert", folder, tmp_path / "int8", "--int8")
     quantised = uwaga.load(tmp_path / "int8")
     batch = quantised.translate(TEXTS, beam=3)
     for text, expected in zip(TEXTS, batch, strict=True):
@@ -141,7 +137,7 @@ def test_conversion_of_ssru_and_aan_models_to_marian_is_rejected(folder, tmp_pat
 
 
 def check_rejected(folder, out, option):
-    result = RUNNER.invoke(app, ["convert", str(folder), str(out), option])
+    result = run_uwaga("convert", folder, out, option, code=None)
     assert result.exit_code != 0
     assert "self_attention" in " ".join(f"{result.output} {result.exception}".split())
     assert not out.exists()
