@@ -7,7 +7,6 @@ import huggingface_hub
 import pytest
 import tiny_models as tiny
 
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.read import read_folder
 from uwaga.errors import MissingExtraError, ModelError
 from uwaga.library import hub
@@ -38,7 +37,7 @@ def cache(tmp_path, monkeypatch):
 def save(folder):
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
-    save_model(folder, model, FolderContents(tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "card"))
+    tiny.save(folder, model, joint)
 
 
 def snapshot(cache_folder, owner, name):

@@ -15,7 +15,6 @@ from plugin_samples import forget_plugins, plugin_file
 import uwaga
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.formats.huggingface import registry
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import ModelError
 from uwaga.library import hub
@@ -44,9 +43,7 @@ def custom_and_uwaga_folders(guide, tmp_path):
     """Return a folder of the custom format, and a uwaga folder of the same model."""
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
-    save_model(
-        tmp_path / "ours", model, FolderContents(tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "")
-    )
+    tiny.save(tmp_path / "ours", model, joint)
     checkpoint = formats.read(tmp_path / "ours")
     folder = tmp_path / "plain"
     folder.mkdir()
@@ -177,16 +174,14 @@ def uwaga_folder(folder):
     settings = tiny.TINY.model_copy(update={"tie": "decoder", "output_bias": True})
     model = tiny.transformer(settings, source, target)
     card = "---\nlicense: mit\n---\n"
-    save_model(
-        folder, model, FolderContents(settings, tiny.DECODING, source, target, ("en", "de"), card), "float16"
-    )
+    tiny.save(folder, model, source, target, "float16", card=card)
 
 
 def recurrent(folder):
     joint = tiny.tokeniser()
     settings = LuongSettings(embedding=8, hidden=8, layers=1)
     model = build_model(settings, joint.symbols, joint.size, joint.size)
-    save_model(folder, model, FolderContents(settings, tiny.DECODING, joint, joint, ("en", "de"), "card"))
+    tiny.save(folder, model, joint)
 
 
 def int8(folder):

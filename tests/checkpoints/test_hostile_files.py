@@ -388,13 +388,9 @@ def test_saved_config_contains_the_checksum_of_the_weights(tmp_path):
 
     import tiny_models as tiny
 
-    from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
-
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
-    save_model(
-        tmp_path / "m", model, FolderContents(tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "card")
-    )
+    tiny.save(tmp_path / "m", model, joint)
     content = (tmp_path / "m" / "model.safetensors").read_bytes()
     checksum = json.loads((tmp_path / "m" / "config.json").read_text())["sha256"]
     assert checksum == hashlib.sha256(content).hexdigest()

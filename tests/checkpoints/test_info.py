@@ -24,7 +24,6 @@ from uwaga.checkpoints.card import Card, read_card
 from uwaga.checkpoints.checkpoint import WeightSummary
 from uwaga.checkpoints.description import Description
 from uwaga.checkpoints.formats.huggingface.folder import HuggingFaceFolder
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.registry import describe
 from uwaga.errors import ModelError
@@ -40,12 +39,7 @@ def test_uwaga_folder_is_described(tmp_path):
     source, target = tiny.tokeniser("source"), tiny.tokeniser("target")
     model = tiny.transformer(tiny.TINY, source, target)
     card = "# en to de\n\n| | |\n|---|---|\n| licence of the data | CC BY 2.0 |\n"
-    save_model(
-        tmp_path / "m",
-        model,
-        FolderContents(tiny.TINY, tiny.DECODING, source, target, ("en", "de"), card),
-        "float16",
-    )
+    tiny.save(tmp_path / "m", model, source, target, "float16", card=card)
     description = describe(tmp_path / "m")
     assert (description.format, description.family, description.licence) == (
         "uwaga",

@@ -5,8 +5,6 @@ import fcntl
 import hashlib
 import json
 import os
-import resource
-import signal
 import stat
 import subprocess
 import sys
@@ -16,18 +14,18 @@ import pytest
 import safetensors.torch
 import tiny_models as tiny
 import torch
+from full_disk import limited_file_size
 from hypothesis import given
 from hypothesis import strategies as st
 from torch_models import load_torch
 
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.read import read_folder
 from uwaga.checkpoints.to_engine import pack_weights
 from uwaga.checkpoints.to_torch import distinct_tensors
 from uwaga.errors import ModelError
 from uwaga.files import atomic
 from uwaga.search.options import options_from_settings
-from uwaga.settings import DecodingSettings, TransformerSettings
+from uwaga.settings import TransformerSettings
 
 VARIANTS = [
     {"tie": "all"},
@@ -44,12 +42,12 @@ def parts(joint=True, **changes):
     shape = tiny.TINY.model_copy(update=changes)
     source = tiny.tokeniser("joint" if joint else "source")
     target = source if joint else tiny.tokeniser("target", size=330)
-    return tiny.transformer(shape, source, target), shape, source, target
+    return tiny.transformer(shape, source, target), source, target
 
 
 def save_folder(folder, joint=True, dtype="float32", card="# card", **changes):
-    model, shape, source, target = parts(joint, **changes)
-    save_model(folder, model, FolderContents(shape, tiny.DECODING, source, target, ("en", "de"), card), dtype)
+    model, source, target = parts(joint, **changes)
+    tiny.save(folder, model, source, target, dtype, card=card)
     return model
 
 
@@ -140,17 +138,11 @@ def test_sixteen_bit_weights_are_stored_and_loaded(tmp_path, dtype):
 
 @pytest.mark.parametrize("changes", VARIANTS)
 def test_int8_weights_equal_weights_rounded_by_the_native_engine(tmp_path, changes):
-    model, *arguments = parts(changes.get("tie") not in ("decoder", "none"), **changes)
+    model, source, target = parts(changes.get("tie") not in ("decoder", "none"), **changes)
     with torch.no_grad():
         next(model.parameters())[0] = 0.0  # a row of zeros
     for dtype in ("float32", "int8"):
-        shape, source, target = arguments
-        save_model(
-            tmp_path / dtype,
-            model,
-            FolderContents(shape, tiny.DECODING, source, target, ("en", "de"), ""),
-            dtype,
-        )
+        tiny.save(tmp_path / dtype, model, source, target, dtype)
     full, stored = (read_folder(tmp_path / name) for name in ("float32", "int8"))
     for name, tensor in distinct_tensors(load_model(tmp_path / "int8").model).items():
         exact = full.weights.read(name)
@@ -164,14 +156,6 @@ def test_int8_weights_equal_weights_rounded_by_the_native_engine(tmp_path, chang
         assert actual.matrices.keys() == expected.matrices.keys()
         for name, matrix in actual.matrices.items():
             assert all(map(np.array_equal, matrix.arrays, expected.matrices[name].arrays)), name
-
-
-def damage_int8(folder, change):
-    path = folder / "model.safetensors"
-    tensors = safetensors.torch.load_file(path)
-    change(tensors)
-    safetensors.torch.save_file(tensors, path)
-    edit(folder, "sha256", value=hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 SCALES = "output_weight:scales"
@@ -192,7 +176,7 @@ SCALES = "output_weight:scales"
 )  # fmt: skip
 def test_damaged_int8_weights_are_rejected(tmp_path, change, words):
     save_folder(tmp_path / "m", dtype="int8")
-    damage_int8(tmp_path / "m", change)
+    rewrite_weights(tmp_path / "m", change)
     assert_rejected(tmp_path / "m", "model.safetensors", *words)
 
 
@@ -483,45 +467,27 @@ def test_full_disk_leaves_the_existing_model_unchanged(tmp_path, monkeypatch, ca
 
 def test_exceeded_file_size_limit_leaves_no_files(tmp_path):
     parts()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
-    try:
-        with pytest.raises(ModelError, match="no space left"):
-            save_folder(tmp_path / "m")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
+    with limited_file_size(20_000), pytest.raises(ModelError, match="no space left"):
+        save_folder(tmp_path / "m")
     assert not list(tmp_path.iterdir())
 
 
 def test_overflowing_weights_are_not_saved(tmp_path):
-    model, shape, source, target = parts()
+    model, source, target = parts()
     with torch.no_grad():
         model.output.weight[0, 0] = 1e6
     with pytest.raises(ModelError, match="not finite in float16"):
-        save_model(
-            tmp_path / "m",
-            model,
-            FolderContents(shape, DecodingSettings(), source, target, ("en", "de"), ""),
-            "float16",
-        )
+        tiny.save(tmp_path / "m", model, source, target, "float16")
     assert not (tmp_path / "m").exists()
 
 
 def test_model_with_mismatched_settings_or_an_invalid_language_is_not_saved(tmp_path):
-    model, shape, source, target = parts()
-    other_settings = TransformerSettings.model_validate(shape.model_dump() | {"feed_forward": 25})
-    with pytest.raises(ModelError, match=r"feed_forward.*\(24,.*\(25,"):
-        save_model(
-            tmp_path / "m",
-            model,
-            FolderContents(other_settings, DecodingSettings(), source, target, ("en", "de"), ""),
-        )
-    with pytest.raises(ModelError, match="'en us'"):
-        save_model(
-            tmp_path / "m",
-            model,
-            FolderContents(shape, DecodingSettings(), source, target, ("en us", "de"), ""),
-        )
+    model, source, target = parts()
+    other_settings = TransformerSettings.model_validate(model.settings.model_dump() | {"feed_forward": 25})
+    for contents, message in (
+        ({"settings": other_settings}, r"feed_forward.*\(24,.*\(25,"),
+        ({"languages": ("en us", "de")}, "'en us'"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            tiny.save(tmp_path / "m", model, source, target, **contents)
     assert not (tmp_path / "m").exists()

@@ -6,7 +6,6 @@ import pytest
 import tiny_models as tiny
 from torch_models import load_torch
 
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.errors import ModelError
 from uwaga.models.build import build_model
 from uwaga.settings import LuongSettings
@@ -16,9 +15,7 @@ def test_unknown_attention_score_is_rejected(tmp_path):
     joint = tiny.tokeniser()
     settings = LuongSettings(embedding=8, hidden=8, layers=1, score="dot")
     model = build_model(settings, joint.symbols, joint.size, joint.size)
-    save_model(
-        tmp_path / "m", model, FolderContents(settings, tiny.DECODING, joint, joint, ("en", "de"), "card")
-    )
+    tiny.save(tmp_path / "m", model, joint)
     assert load_torch(tmp_path / "m").checkpoint.settings == settings
     path = tmp_path / "m" / "config.json"
     path.write_text(

@@ -12,7 +12,6 @@ import uwaga
 from uwaga.alignment import align_corpus, grow_diagonal
 from uwaga.alignment.words import split_words
 from uwaga.checkpoints.alignment_head import HEAD_FILE
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 
 
 @pytest.fixture
@@ -22,9 +21,7 @@ def folder(tmp_path, monkeypatch):
     for seed, name in enumerate(("ende", "deen")):
         model = tiny.transformer(tiny.TINY, joint, joint, seed)
         languages = ("en", "de") if name == "ende" else ("de", "en")
-        save_model(
-            Path(name), model, FolderContents(tiny.TINY, tiny.DECODING, joint, joint, languages, "# Card\n")
-        )
+        tiny.save(Path(name), model, joint, languages=languages)
     write("test.en", tiny.ENGLISH)
     write("test.de", tiny.GERMAN)
     write(

@@ -8,7 +8,6 @@ import tiny_models as tiny
 from command_line import run_uwaga
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 
 JOINT = tiny.tokeniser()
@@ -28,11 +27,7 @@ def machine(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     for seed, pair in enumerate([("qaa", "qab"), ("qab", "qac"), ("qab", "qaa")]):
         model = tiny.transformer(SHAPE, JOINT, JOINT, seed=seed)
-        save_model(
-            folder / "-to-".join(pair),
-            model,
-            FolderContents(SHAPE, tiny.DECODING, JOINT, JOINT, pair, "card"),
-        )
+        tiny.save(folder / "-to-".join(pair), model, JOINT, languages=pair)
     return folder
 
 

@@ -14,7 +14,6 @@ from command_line import run_uwaga
 from recurrent_variants import VARIANTS
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli.options import parse_labels
 from uwaga.errors import SettingsError
 from uwaga.inspection import by_length
@@ -32,11 +31,7 @@ def folders(tmp_path_factory):
     for name in ("bahdanau", "luong", "cho"):
         model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
         languages, decoding = ("en", "de"), tiny.DECODING
-        save_model(
-            folder / name / "model",
-            model,
-            FolderContents(VARIANTS[name], decoding, JOINT, JOINT, languages, "card"),
-        )
+        tiny.save(folder / name / "model", model, JOINT, decoding=decoding, languages=languages)
     return folder
 
 

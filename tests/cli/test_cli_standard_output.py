@@ -8,8 +8,6 @@ import sys
 import pytest
 import tiny_models as tiny
 
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
-
 LINES = "".join(f"I want to buy {number} cars.\n" for number in range(40))
 VERBS = {
     "translate": ["translate", "Hi."],
@@ -34,11 +32,7 @@ def workspace(tmp_path_factory):
     folder = tmp_path_factory.mktemp("output")
     tokeniser = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, tokeniser, tokeniser)
-    save_model(
-        folder / "model",
-        model,
-        FolderContents(tiny.TINY, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# Card\n"),
-    )
+    tiny.save(folder / "model", model, tokeniser)
     (folder / "hyp").write_text(LINES)
     (folder / "ref").write_text(LINES)
     (folder / "pairs.tsv").write_text("Hi.\tHallo.\n")

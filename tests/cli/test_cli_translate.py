@@ -16,7 +16,6 @@ import tiny_models as tiny
 from command_line import run_uwaga
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli import lines, meter, score
 from uwaga.errors import DataError
 
@@ -30,7 +29,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli") / "model"
     model = tiny.transformer(SHAPE, JOINT, JOINT)
     decoding = tiny.DECODING.model_copy(update={"max_length": 8})
-    save_model(folder, model, FolderContents(SHAPE, decoding, JOINT, JOINT, ("en", "de"), "card"))
+    tiny.save(folder, model, JOINT, decoding=decoding)
     return folder
 
 

@@ -13,7 +13,6 @@ import tiny_models as tiny
 from command_line import run_uwaga
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.cli import lines
 from uwaga.cli.translate import DEMONSTRATION
 from uwaga.files.lines import open_bytes
@@ -28,7 +27,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("notes") / "model"
     model = tiny.transformer(tiny.TINY, JOINT, JOINT)
     decoding = tiny.DECODING.model_copy(update={"max_length": 8})
-    save_model(folder, model, FolderContents(tiny.TINY, decoding, JOINT, JOINT, ("en", "de"), "card"))
+    tiny.save(folder, model, JOINT, decoding=decoding)
     return folder
 
 

@@ -267,16 +267,13 @@ def test_attention_of_recurrent_models_is_returned_or_refused(tmp_path, name, at
     import torch
     from recurrent_variants import VARIANTS
 
-    from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
     from uwaga.models.build import build_model
 
     words = tiny.tokeniser()
     torch.manual_seed(3)
     shape = VARIANTS[name].model_copy(update={"max_length": 40})
     model = build_model(shape, words.symbols, words.size, words.size).eval()
-    save_model(
-        tmp_path / name, model, FolderContents(shape, tiny.DECODING, words, words, ("en", "de"), "# card\n")
-    )
+    tiny.save(tmp_path / name, model, words)
     translator = ct2.Translator(tmp_path / name)
     source = words.pieces(words.encode("the dog sees the cat"))
     options = {"max_decoding_length": 9, "return_attention": True}

@@ -13,7 +13,6 @@ import tiny_models as tiny
 from command_line import run_uwaga
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.search.mbr import rank_by_utility, utilities
 
 JOINT = tiny.tokeniser()
@@ -33,9 +32,7 @@ def folders(tmp_path_factory):
         tokeniser = JOINT if seed < 2 else tiny.tokeniser(size=330)
         model = tiny.transformer(settings, tokeniser, tokeniser, seed)
         decoding = tiny.DECODING.model_copy(update={"max_length": 8})
-        save_model(
-            folder, model, FolderContents(settings, decoding, tokeniser, tokeniser, ("en", "de"), "card")
-        )
+        tiny.save(folder, model, tokeniser, decoding=decoding)
         model_folders.append(folder)
     return model_folders
 

@@ -8,7 +8,6 @@ import tiny_models as tiny
 from command_line import run_uwaga
 from table_jobs import sentences, text_rows
 
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.errors import ModelError
 from uwaga.settings.load_options import LoadOptions
 from uwaga_corpora.jobs.translation import TranslationSpec, worker_fingerprint
@@ -42,7 +41,7 @@ def install(machine: Path, source: str, target: str, seed: int) -> Path:
     folder = machine / "argos-translate" / "packages" / f"{source}-{target}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     model = tiny.transformer(settings, JOINT, JOINT, seed=seed)
-    save_model(folder, model, FolderContents(settings, tiny.DECODING, JOINT, JOINT, (source, target), "card"))
+    tiny.save(folder, model, JOINT, languages=(source, target))
     return folder
 
 

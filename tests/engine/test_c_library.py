@@ -128,11 +128,7 @@ def test_translations_by_multilingual_models_match_python(library, tmp_path, mon
 def test_translations_by_recurrent_models_match_python(library, name, tmp_path):
     shape, tokeniser = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
     model = build_model(shape, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
-    save_model(
-        tmp_path / "m",
-        model,
-        FolderContents(shape, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n"),
-    )
+    tiny.save(tmp_path / "m", model, tokeniser)
     quantise(tmp_path / "m", tmp_path / "int8", ("output",))
     for folder in (tmp_path / "m", tmp_path / "int8"):
         if name.startswith(("cho", "sutskever")):

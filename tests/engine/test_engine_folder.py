@@ -12,7 +12,6 @@ from marian_folders import make as make_marian
 from native_models import native_model
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS, read_quantised
 from uwaga.checkpoints.storage.safetensors_files import open_tensors
 from uwaga.cli.main import main
@@ -28,7 +27,7 @@ MODEL = tiny.transformer(SHAPE, SOURCE, TARGET)
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
     folder = tmp_path_factory.mktemp("int8") / "model"
-    save_model(folder, MODEL, FolderContents(SHAPE, tiny.DECODING, SOURCE, TARGET, ("en", "de"), "# card\n"))
+    tiny.save(folder, MODEL, SOURCE, TARGET)
     return folder
 
 

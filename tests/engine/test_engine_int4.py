@@ -11,7 +11,6 @@ from prompted_models import random_decoder
 from search_inputs import inputs
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS, read_quantised
 from uwaga.checkpoints.storage.safetensors_files import aligned_bytes, open_tensors
 from uwaga.cli.main import main
@@ -213,7 +212,7 @@ SOURCE, TARGET = tiny.tokeniser("source"), tiny.tokeniser("target", size=330)
 def original(tmp_path_factory):
     folder = tmp_path_factory.mktemp("int4") / "model"
     model = tiny.transformer(FOLDER, SOURCE, TARGET)
-    save_model(folder, model, FolderContents(FOLDER, tiny.DECODING, SOURCE, TARGET, ("en", "de"), "# card\n"))
+    tiny.save(folder, model, SOURCE, TARGET)
     return folder
 
 

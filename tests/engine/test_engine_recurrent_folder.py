@@ -13,7 +13,6 @@ from native_models import native_model
 from recurrent_variants import VARIANTS
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS
 from uwaga.conversion.quantise import quantise
 from uwaga.engine import NativeModel
@@ -31,9 +30,7 @@ def folders(tmp_path_factory):
     torch.manual_seed(3)
     for name, shape in SETTINGS.items():
         model = build_model(shape, JOINT.symbols, JOINT.size, JOINT.size).eval()
-        save_model(
-            folder / name, model, FolderContents(shape, tiny.DECODING, JOINT, JOINT, ("en", "de"), "# card\n")
-        )
+        tiny.save(folder / name, model, JOINT)
         models[name] = model
     return folder, models
 

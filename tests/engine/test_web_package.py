@@ -24,7 +24,6 @@ from safetensors.numpy import load_file, save_file
 from search_inputs import inputs
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
 from uwaga.models.build import build_model
@@ -102,11 +101,7 @@ def test_webassembly_translations_match_the_portable_kernels(portable, int8_fold
 def test_int4_model_translates_as_in_python(portable, tmp_path):
     tokeniser = tiny.tokeniser()
     model = build_model(tiny.TINY, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
-    save_model(
-        tmp_path / "m",
-        model,
-        FolderContents(tiny.TINY, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n"),
-    )
+    tiny.save(tmp_path / "m", model, tokeniser)
     quantise(tmp_path / "m", tmp_path / "int4", precision="int4")
     web_model = WebModel(tmp_path / "int4")
     translator = uwaga.load(tmp_path / "int4", device="cpu", threads=1)
@@ -178,11 +173,7 @@ def test_results_of_recurrent_models_with_attention_match_the_portable_kernels(p
 def check_recurrent_model(name, tmp_path, texts):
     shape, tokeniser = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
     model = build_model(shape, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
-    save_model(
-        tmp_path / "m",
-        model,
-        FolderContents(shape, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n"),
-    )
+    tiny.save(tmp_path / "m", model, tokeniser)
     quantise(tmp_path / "m", tmp_path / "int8", ("output",))
     for folder in (tmp_path / "m", tmp_path / "int8"):
         check_translations(folder, texts, {"beam": 3, "max_length": 30})

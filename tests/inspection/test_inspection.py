@@ -15,7 +15,6 @@ from recurrent_variants import VARIANTS
 from rich.console import Console
 from search_inputs import inputs
 
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.errors import DataError, MissingExtraError, SettingsError
 from uwaga.inspection import (
     Alignment,
@@ -122,11 +121,7 @@ def folders(tmp_path_factory):
     root = tmp_path_factory.mktemp("systems")
     for name in ("bahdanau", "luong", "cho"):
         model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
-        save_model(
-            root / name,
-            model,
-            FolderContents(VARIANTS[name], tiny.DECODING, JOINT, JOINT, ("en", "de"), "card"),
-        )
+        tiny.save(root / name, model, JOINT)
     return {name: root / name for name in ("bahdanau", "luong", "cho")}
 
 

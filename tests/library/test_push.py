@@ -12,7 +12,6 @@ import tiny_models as tiny
 
 from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.formats.huggingface.export import write_hugging_face
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import MissingExtraError, ModelError, SettingsError
 from uwaga.translator import Translator
@@ -112,7 +111,7 @@ def hub(monkeypatch):
 def save(folder: Path, card: str = TRAINED) -> Path:
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
-    save_model(folder, model, FolderContents(tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), card))
+    tiny.save(folder, model, joint, card=card)
     return folder
 
 

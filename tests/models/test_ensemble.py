@@ -141,9 +141,7 @@ def test_ensemble_members_with_different_tokenisers_are_rejected(folders: dict[s
 def test_saving_and_loading_does_not_change_models_of_any_recurrent_family(name: str, tmp_path: Path) -> None:
     settings = VARIANTS[name]
     model = build_model(settings, JOINT.symbols, JOINT.size, JOINT.size).eval()
-    save_model(
-        tmp_path / "m", model, FolderContents(settings, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
-    )
+    tiny.save(tmp_path / "m", model, JOINT)
     loaded = load_torch(tmp_path / "m")
     assert loaded.checkpoint.settings == settings
     source, target = torch.tensor([[5, 6, 7, 3]]), torch.tensor([[2, 9, 10]])

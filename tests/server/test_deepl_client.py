@@ -30,11 +30,6 @@ DOCUMENT = """<document>
 
 
 @pytest.fixture(scope="module")
-def server(shared_server: RunningServer) -> RunningServer:
-    return shared_server
-
-
-@pytest.fixture(scope="module")
 def client(server: RunningServer) -> Iterator[deepl.DeepLClient]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(deepl.http_client, "max_network_retries", 0)

@@ -1,13 +1,12 @@
 """Requests of other projects' clients to the dialects, replayed.
 
-- kiss-translator 2.0.9, ``src/apis/trans.js``: ``genDeeplX``, ``genCustom`` (2.x, and 1.x with ``from``
-empty). - pot-desktop, ``src/services/translate/deepl/index.jsx``; zotero-pdf-translate, ``deeplcustom.ts``;
-read-frog's DeepLX
-  provider, whose default URL is ``https://api.deeplx.org/{{apiKey}}/translate``; DeepLX's own documentation.
+- kiss-translator 2.0.9, ``src/apis/trans.js``: ``genDeeplX``, ``genCustom`` (2.x, and 1.x with ``from`` empty).
+- pot-desktop, ``src/services/translate/deepl/index.jsx``; zotero-pdf-translate, ``deeplcustom.ts``; read-frog's
+  DeepLX provider, whose URL is ``https://api.deeplx.org/{{apiKey}}/translate``; DeepLX's own documentation.
 - Immersive Translate's documentation of "Custom Interface Translation", with both formats of placeholders.
-- ``google-cloud-translate`` 3.28 for Python, recorded with a session that prints its requests, and version 2
-of the
-  client for Node, ``src/v2/index.ts``; Google's documentation.
+- ``google-cloud-translate`` 3.28 for Python, recorded with a session that prints its requests, and version 2 of
+  the client for Node, ``src/v2/index.ts``; Google's documentation.
+- deepl-python 1.30, deepl-node 1.27, LibreTranslate 1.9's tests and page, and Weblate's two machines.
 """
 
 # ruff: noqa: E501 (a table of requests)
@@ -36,19 +35,37 @@ CAR = "Das <i0>Auto</i0> ist sehr schnell."
 GOOGLE = {"target": "de", "q": [TEXT], "cid": [], "format": None, "source": None, "model": None}
 PYTHON = "/language/translate/v2?prettyPrint=false"
 NODE = {"q": [TEXT], "format": "text", "target": "de"}
+DEEPL_PYTHON = {
+    "target_lang": "DE", "text": ["proton beam"], "show_billed_characters": True, "split_sentences": "1",
+    "preserve_formatting": False, "outline_detection": True,
+}  # fmt: skip
+DEEPL_NODE = {"target_lang": "de", "show_billed_characters": "1", "text": "proton beam"}
+WEBLATE = {
+    "text": ['Open <x id="5"></x> now.', "A man sleeps."], "source_lang": "EN", "target_lang": "DE",
+    "formality": "default", "tag_handling": "xml", "ignore_tags": ["x"],
+}  # fmt: skip
+GLOSSARY = {"name": "N", "source_lang": "en", "target_lang": "de", "entries_format": "tsv", "entries": "a\tb"}
+PAGE = {"q": "Hello", "source": "auto", "target": "de", "format": "text", "alternatives": 3, "api_key": ""}
+LIBRE = {"q": "Hello", "source": "en", "target": "de", "format": "text"}
+DEEPL_TEXT = {"detected_source_language": "EN", "text": str}
+BILLED_TEXT = DEEPL_TEXT | {"billed_characters": 11}
+PAIR = {"source_lang": "en", "target_lang": "de", "entry_count": 1}
+STORED_GLOSSARY = {"glossary_id": str, "name": "N", "ready": True, **PAIR, "creation_time": str}
+MULTILINGUAL_GLOSSARY = {"glossary_id": str, "name": "N", "dictionaries": [PAIR], "creation_time": str}
+FILE = {"file": ("x.txt", b"A man sleeps.")}
+DETECTED_LANGUAGE = {"confidence": float, "language": "en"}
 
 
 def data(*translations: dict[str, str]) -> dict[str, Any]:
     return {"data": {"translations": list(translations)}}
 
 
+def refused(word: str, code: str = str) -> dict[str, object]:
+    return {"message": lambda message: word in message, "code": code}
+
+
 def matches(pattern: str):
     return lambda text: re.search(pattern, text) is not None
-
-
-@pytest.fixture(scope="module")
-def server(shared_server: RunningServer) -> RunningServer:
-    return shared_server
 
 
 @pytest.mark.parametrize(
@@ -117,6 +134,61 @@ def server(shared_server: RunningServer) -> RunningServer:
          {"data": {"detections": [[{"language": "de", "confidence": float, "isReliable": bool}]]}}),
         ("POST", "/language/translate/v2", {"json": {"q": TEXT}}, 400, lambda body: body["error"]["errors"][0]["reason"] == "required"),
         ("GET", "/language/translate/v2/other", {}, 404, lambda body: body["error"]["status"] == "NOT_FOUND"),
+        # deepl-python and deepl-node
+        ("POST", "/v2/translate", {"json": DEEPL_PYTHON}, 200, {"translations": [BILLED_TEXT]}),
+        ("POST", "/v2/translate", {"data": DEEPL_NODE}, 200, {"translations": [BILLED_TEXT]}),
+        ("POST", "/v2/translate", {"json": DEEPL_PYTHON | {"debug": "1"}}, 200, {"translations": [BILLED_TEXT]}),
+        ("POST", "/v2/translate", {"json": DEEPL_PYTHON | {"target_lang": "XX"}}, 400, refused("target_lang")),
+        ("POST", "/v2/translate", {"json": DEEPL_PYTHON | {"source_lang": "XX"}}, 400, refused("source_lang")),
+        ("POST", "/v2/translate", {"json": DEEPL_PYTHON | {"formality": "more"}}, 400, refused("Target language")),
+        ("POST", "/v2/translate", {"json": DEEPL_PYTHON | {"custom_instructions": ["x"]}}, 400, refused("custom")),
+        ("POST", "/v2/translate", {"json": DEEPL_PYTHON | {"style_id": "x"}}, 400, refused("style_id")),
+        ("POST", "/v2/write/rephrase", {"json": {"text": ["x"]}}, 404, refused("only translates")),
+        ("GET", "/v3/style_rules", {}, 404, refused("only translates")),
+        ("GET", "/v3/translation_memories", {}, 404, refused("only translates")),
+        ("GET", "/v2/usage", {}, 200, lambda usage: usage["character_count"] <= usage["character_limit"]),
+        ("POST", "/v2/document", {"data": {"target_lang": "DE"}, "files": FILE}, 200,
+         {"document_id": lambda key: len(key) == 32, "document_key": lambda key: len(key) == 64}),
+        ("POST", "/v2/document", {"data": {"target_lang": "DE"}, "files": {"file": ("x.invalid", b"x")}}, 400,
+         refused("file extension")),
+        ("POST", f"/v2/document/{'12AB' * 8}", {"json": {"document_key": "CD34" * 16}}, 404, refused("")),
+        ("POST", "/v3/glossaries", {"json": {"name": "N", "dictionaries": [GLOSSARY]}}, 201, MULTILINGUAL_GLOSSARY),
+        ("POST", "/v3/glossaries", {"json": {"name": "", "dictionaries": []}}, 400, refused("name")),
+        ("GET", "/v3/glossaries/no-id", {}, 404, refused("")),
+        # Weblate's machine for DeepL
+        ("GET", "/v2/languages?type=source", {}, 200, [{"language": "EN", "name": "English"}]),
+        ("GET", "/v2/languages?type=target&enable_beta_languages=1", {}, 200,
+         [{"language": "DE", "name": "German", "supports_formality": False}]),
+        ("GET", "/v2/glossary-language-pairs", {}, 200,
+         {"supported_languages": [{"source_lang": "en", "target_lang": "de"}]}),
+        ("POST", "/v2/translate", {"json": WEBLATE}, 200,
+         {"translations": [DEEPL_TEXT | {"text": lambda text: '<x id="5"></x>' in text, "tag_handling_version": "v2"},
+                           DEEPL_TEXT | {"tag_handling_version": "v2"}]}),
+        ("POST", "/v2/glossaries", {"json": GLOSSARY}, 201, STORED_GLOSSARY),
+        ("GET", "/v2/glossaries", {}, 200, lambda body: all(fits(glossary, STORED_GLOSSARY) for glossary in body["glossaries"])),
+        ("DELETE", "/v2/glossaries/no-id", {}, 404, refused("")),
+        # LibreTranslate's own tests
+        ("GET", "/languages", {}, 200,
+         [{"code": "en", "name": "English", "targets": ["de"]}, {"code": "de", "name": "German", "targets": []}]),
+        ("GET", "/frontend/settings", {}, 200, lambda body: body["language"]["source"]["code"] == "en"),
+        ("GET", "/health", {}, 200, {"status": "ok"}),
+        ("GET", "/spec", {}, 200, lambda body: "/translate" in body["paths"]),
+        ("POST", "/detect", {"data": {"q": "Hello"}}, 200, [DETECTED_LANGUAGE]),
+        ("POST", "/detect", {}, 400, {"error": str}),
+        ("POST", "/translate", {"data": LIBRE}, 200, {"translatedText": str}),
+        ("POST", "/translate", {"json": LIBRE | {"q": ["Hello", "World"]}}, 200, {"translatedText": [str, str]}),
+        ("POST", "/translate", {"data": LIBRE | {"target": "zz"}}, 400, {"error": "zz is not supported"}),
+        ("POST", "/translate", {"data": {"source": "en"}}, 400, {"error": "Invalid request: missing q parameter"}),
+        *((method, path, {}, 405, {"error": str})
+          for method, path in (("GET", "/detect"), ("POST", "/languages"), ("POST", "/spec"))),
+        # LibreTranslate's page and Weblate's machine for it
+        ("POST", "/translate", {"data": PAGE, "files": {"secret": (None, "")}}, 200,
+         {"translatedText": str, "detectedLanguage": DETECTED_LANGUAGE, "alternatives": [str, str, str]}),
+        ("POST", "/suggest", {"data": PAGE | {"s": "Hallo", "source": "en"}}, 200, {"success": True}),
+        ("POST", "/translate_file", {"data": {"source": "en", "target": "de"}, "files": FILE}, 200,
+         {"translatedFileUrl": lambda url: "/download_file/" in url}),
+        ("POST", "/translate", {"data": {"api_key": "", "q": "Hello", "source": "en", "target": "de"}}, 200,
+         {"translatedText": str}),
     ],
 )  # fmt: skip
 def test_responses_have_the_structure_that_clients_expect(server, method, path, kwargs, status, shape):

@@ -3,7 +3,6 @@
 import asyncio
 import io
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from full_disk import limited_file_size
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -369,15 +369,8 @@ def test_killed_workers_leave_only_complete_documents(tmp_path):
 def test_full_disk_leaves_no_partial_document(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store)
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, old[1]))
-    try:
-        with pytest.raises(StorageError) as error:
-            add(store, b"x" * 5000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
-        signal.signal(signal.SIGXFSZ, ignored)
+    with limited_file_size(1000), pytest.raises(StorageError) as error:
+        add(store, b"x" * 5000)
     assert str(tmp_path) not in str(error.value)
     assert [path.name for path in (tmp_path / "documents").iterdir()] == [stored_id(document_id)]
     assert store.status("ann", document_id).state == "queued"

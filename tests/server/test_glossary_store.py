@@ -3,7 +3,6 @@
 import gc
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from weakref import WeakSet
 
 import pytest
 import sqlalchemy as sql
+from full_disk import limited_file_size
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -325,15 +325,8 @@ def test_full_disk_leaves_the_glossary_unchanged(tmp_path):
     large = Dictionary(
         "en", "de", tuple(GlossaryEntry(f"word {index}", (f"Wort {index}",)) for index in range(2000))
     )
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, old[1]))
-    try:
-        with pytest.raises(StorageError) as error:
-            store.change("ann", saved.id, lambda old: old.with_dictionary(large))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
-        signal.signal(signal.SIGXFSZ, ignored)
+    with limited_file_size(4096), pytest.raises(StorageError) as error:
+        store.change("ann", saved.id, lambda old: old.with_dictionary(large))
     assert str(tmp_path) not in str(error.value)
     assert store.get("ann", saved.id) == saved
 

@@ -42,11 +42,6 @@ PAIR = {
 }
 
 
-@pytest.fixture(scope="module")
-def server(shared_server: RunningServer) -> RunningServer:
-    return shared_server
-
-
 @pytest.mark.parametrize(
     ("method", "path", "params"),
     [

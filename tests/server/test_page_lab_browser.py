@@ -13,7 +13,6 @@ from recurrent_variants import VARIANTS
 from running_server import running_server
 from server_page import START, copy_bundled_model, expect, open_server_page, translate_text
 
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.inspection import look_inside
 from uwaga.inspection.interventions import intervene
 from uwaga.models.build import build_model
@@ -41,9 +40,7 @@ def server(tmp_path_factory):
     folder, words = tmp_path_factory.mktemp("server"), tiny.tokeniser()
     shape = VARIANTS["bahdanau-conditional"].model_copy(update={"max_length": 60})
     model = build_model(shape, words.symbols, words.size, words.size).eval()
-    save_model(
-        folder / "r", model, FolderContents(shape, tiny.DECODING, words, words, ("en", "es"), "# card\n")
-    )
+    tiny.save(folder / "r", model, words, languages=("en", "es"))
     models = ["bundled", str(copy_bundled_model(folder, "de", "pl")), str(folder / "r")]
     with running_server(folder, models=models) as running:
         yield running.url

@@ -18,7 +18,6 @@ from running_server import RunningServer, running_server
 from server_page import BUNDLED, copy_bundled_model
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.engine.interventions import ATTENTION_KINDS
 from uwaga.inspection import look_inside, trace
 from uwaga.inspection.interventions import intervene
@@ -51,11 +50,7 @@ def server(portable_kernels, tmp_path_factory):
     words = tiny.tokeniser()
     shape = VARIANTS["bahdanau-conditional"].model_copy(update={"max_length": 60})
     model = build_model(shape, words.symbols, words.size, words.size).eval()
-    save_model(
-        folder / "recurrent",
-        model,
-        FolderContents(shape, tiny.DECODING, words, words, ("en", "es"), "# card\n"),
-    )
+    tiny.save(folder / "recurrent", model, words, languages=("en", "es"))
     models = ["bundled", str(copy_bundled_model(folder, "de", "pl")), str(folder / "recurrent")]
     with running_server(folder, models=models, limits={"characters": 20_000}) as running:
         yield running

@@ -15,11 +15,6 @@ pytest_plugins = "server_fixtures"
 TEXTS = ["The weather is nice today.", "I want to buy a car.", "A man sleeps."]
 
 
-@pytest.fixture(scope="module")
-def server(shared_server: RunningServer) -> RunningServer:
-    return shared_server
-
-
 def test_v1_translations_match_python_api(server: RunningServer, translator: uwaga.Translator):
     response = httpx.post(f"{server.url}/v1/translate", json={"text": TEXTS, "source": "en", "target": "de"})
     assert response.status_code == 200

@@ -30,11 +30,6 @@ GERMAN = "Ein Mann schläft."
 
 
 @pytest.fixture(scope="module")
-def server(shared_server: RunningServer) -> RunningServer:
-    return shared_server
-
-
-@pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     file = tmp_path_factory.mktemp("keys") / "keys.json"
     issued = {"usual": add_key(file, "usual"), "wrong": "uwk-wrong"}

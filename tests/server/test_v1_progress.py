@@ -14,11 +14,6 @@ LINE = " ".join(SENTENCES)
 URL = "/v1/translate"
 
 
-@pytest.fixture(scope="module")
-def server(shared_server: RunningServer) -> RunningServer:
-    return shared_server
-
-
 def events_of(server: RunningServer, body: dict) -> list[tuple[str, dict]]:
     """Return the names and data of the events of a translation with progress."""
     response = httpx.post(f"{server.url}{URL}", json=body | {"progress": True}, timeout=120)

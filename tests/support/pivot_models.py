@@ -7,7 +7,6 @@ from pathlib import Path
 import tiny_models as tiny
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.settings import TextSettings
 from uwaga.tokenizers.training import train_tokeniser
 
@@ -28,5 +27,5 @@ def chained_model(source, target, seed, max_length=40):
         path = Path(folder) / f"{source}-{target}"
         model = tiny.transformer(settings, shared, shared, seed=seed)
         decoding = tiny.DECODING.model_copy(update={"max_length": 12})
-        save_model(path, model, FolderContents(settings, decoding, shared, shared, (source, target), "card"))
+        tiny.save(path, model, shared, decoding=decoding, languages=(source, target))
         return uwaga.load(path, engine="native")

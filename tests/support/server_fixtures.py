@@ -1,4 +1,4 @@
-"""Fixtures for tests of the server (``pytest_plugins = "server_fixtures"``); a module defines ``server``."""
+"""Fixtures for tests of the server (``pytest_plugins = "server_fixtures"``)."""
 
 from collections.abc import Iterator
 
@@ -18,6 +18,12 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningS
     paths = {"state": str(folder / "state"), "suggestions": str(folder / "suggestions.jsonl")}
     with running_server(folder, dialects=list(DIALECTS), **paths) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def server(shared_server: RunningServer) -> RunningServer:
+    """Return the shared server, for modules that do not start their own."""
+    return shared_server
 
 
 @pytest.fixture(scope="session")

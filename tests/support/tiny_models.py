@@ -1,6 +1,7 @@
 """Tiny trained tokenisers and random Transformers, created once per test run."""
 
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import torch
 
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.adapter import Adapter, weights_checksum, write_adapter
+from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.models.transformer import Transformer
 from uwaga.search import options_from_settings
 from uwaga.settings import DecodingSettings, TextSettings, TransformerSettings
@@ -60,6 +62,13 @@ TINY = TransformerSettings(
 )
 DECODING = DecodingSettings(beam=3, max_length=8)
 SEARCH, TEXT = options_from_settings(DECODING)
+
+
+def save(folder, model, source, target=None, dtype="float32", **contents) -> None:
+    """Save a model with its settings and one or two tokenisers; ``contents`` are others of its folder."""
+    target = source if target is None else target
+    usual = FolderContents(model.settings, DECODING, source, target, ("en", "de"), "card")
+    save_model(folder, model, replace(usual, **contents), dtype)
 
 
 def write_random_adapter(model_folder: Path, folder: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from full_disk import limited_file_size
 from torchrun_processes import RANK_SCRIPT, launch, wait_for_exit, workers
 from toy import toy_settings, toy_values, write_reversal_corpus
 from waiting import eventually
@@ -186,12 +186,8 @@ def test_processes_of_different_versions_are_rejected(tmp_path: Path) -> None:
 @pytest.mark.release
 def test_full_disk_stops_all_processes(tmp_path: Path) -> None:
     prepare(tmp_path, accumulate=2)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, limits[1]))
-    try:
+    with limited_file_size(60_000):
         process = launch(tmp_path, 2, *TRAIN)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     start = time.monotonic()
     code, errors = wait_for_exit(process)
     assert code == 1 and time.monotonic() - start < 60

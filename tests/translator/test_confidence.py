@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.results.confidence import END, split_words, word_spans, words_from_tokens
 from uwaga.results.translation import Translation
 
@@ -22,7 +21,7 @@ def translator(request, tmp_path_factory):
     joint = tiny.tokeniser()
     folder = tmp_path_factory.mktemp("confidence") / "model"
     model = tiny.transformer(tiny.TINY, joint, joint)
-    save_model(folder, model, FolderContents(tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "card"))
+    tiny.save(folder, model, joint)
     return uwaga.load(folder, device="cpu", engine=request.param)
 
 

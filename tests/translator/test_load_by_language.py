@@ -6,7 +6,6 @@ import pytest
 import tiny_models as tiny
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.errors import ModelError, SettingsError
 from uwaga.translator.choose_models import choose_models, language_pair
@@ -21,7 +20,7 @@ def install(machine, name, source, target, seed=0, width=16):
     path = machine / "argos-translate" / "packages" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     model = tiny.transformer(settings, JOINT, JOINT, seed=seed)
-    save_model(path, model, FolderContents(settings, tiny.DECODING, JOINT, JOINT, (source, target), "card"))
+    tiny.save(path, model, JOINT, languages=(source, target))
     return path
 
 

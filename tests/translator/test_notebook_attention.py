@@ -8,7 +8,6 @@ import pytest
 import tiny_models as tiny
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.results.attention import Attentions
 from uwaga.translator import AttendedText
 
@@ -22,11 +21,7 @@ def views_by_kind(html: str) -> dict[str, dict]:
 def test_translation_view_contains_every_attention_matrix(engine, tmp_path):
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
-    save_model(
-        tmp_path / "model",
-        model,
-        FolderContents(tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "card"),
-    )
+    tiny.save(tmp_path / "model", model, joint)
     translator = uwaga.load(tmp_path / "model", device="cpu", engine=engine)
     for text in ("Where is the station?", "The dog sees the cat. Where is the station?"):
         translation = translator.translate(text, attention="all", split="sentences", entropy=True)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from precision import tolerance
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.decoder import Choice
 from uwaga.engine import NativeModel
 from uwaga.errors import DataError, MissingExtraError, ModelError, SettingsError, TextTooLongError
@@ -44,7 +43,7 @@ def translator():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("translator") / "model"
-    save_model(folder, MODEL, FolderContents(SHAPE, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card"))
+    tiny.save(folder, MODEL, JOINT)
     return folder
 
 

@@ -4,7 +4,6 @@ import pytest
 import tiny_models as tiny
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.errors import SettingsError
 from uwaga.search import SearchOptions
 from uwaga.search.mbr import rank_by_utility
@@ -17,7 +16,7 @@ def translator(request, tmp_path_factory):
     joint = tiny.tokeniser()
     folder = tmp_path_factory.mktemp("mbr") / "model"
     model = tiny.transformer(tiny.TINY, joint, joint)
-    save_model(folder, model, FolderContents(tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "card"))
+    tiny.save(folder, model, joint)
     return uwaga.load(folder, device="cpu", engine=request.param)
 
 

@@ -10,7 +10,6 @@ from command_line import run_uwaga
 from precision import tolerance
 
 import uwaga
-from uwaga.checkpoints.formats.uwaga.folder import FolderContents, save_model
 from uwaga.checkpoints.registry import describe
 from uwaga.errors import ModelError
 from uwaga.translator.score import parallel_scorer, score_in_batches, step_scorer
@@ -27,7 +26,7 @@ def folder(request, tmp_path_factory) -> Path:
     shape = tiny.TINY.model_copy(update={"self_attention": request.param})
     model = tiny.transformer(shape, JOINT, JOINT)
     path = tmp_path_factory.mktemp(request.param) / "model"
-    save_model(path, model, FolderContents(shape, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card"))
+    tiny.save(path, model, JOINT)
     return path
 
 
@@ -84,11 +83,7 @@ def test_M26_M35_ssru_and_aan_models_record_cross_attention(folder, tmp_path):
 
 def test_M26_M35_ssru_and_aan_models_form_ensembles_with_transformers(folder, tmp_path):
     model = tiny.transformer(tiny.TINY, JOINT, JOINT, seed=3)
-    save_model(
-        tmp_path / "other",
-        model,
-        FolderContents(tiny.TINY, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card"),
-    )
+    tiny.save(tmp_path / "other", model, JOINT)
     mixed = uwaga.load([folder, tmp_path / "other"], engine="torch", device="cpu")
     for text, translation in zip(TEXTS, mixed.translate(TEXTS, beam=2), strict=True):
         assert mixed.translate(text, beam=2).tokens == translation.tokens
