@@ -5,7 +5,15 @@ import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from native_models import ALL_TOKENS, native_model, random_model, sentences, step_both, transformer_settings
+from native_models import (
+    ALL_TOKENS,
+    mean_difference,
+    native_model,
+    random_model,
+    sentences,
+    step_both,
+    transformer_settings,
+)
 from precision import tolerance
 from search_inputs import inputs
 
@@ -81,28 +89,14 @@ def test_int8_and_bfloat16_results_are_close_to_float32():
     model = random_model(shape)
     exact = native_model(model)
     for precision, bound in (("bfloat16", 0.02), ("int8", 0.03)):
-        rounded = native_model(model, precision)
-        errors = [
-            np.abs(first_step.log_probs - second_step.log_probs).mean()
-            for first_step, second_step in step_both(exact, rounded, sentences(6), 6)
-        ]
-        assert 0 < np.mean(errors) < bound
+        assert 0 < mean_difference(exact, native_model(model, precision), sentences(6)) < bound
 
 
 def test_keeping_matrices_in_bfloat16_reduces_the_int8_error():
     model = random_model(BASE.model_copy(update={"width": 64}))
-    exact, sources = native_model(model), sentences(6)
-
-    def error(engine):
-        return np.mean(
-            [
-                np.abs(first_step.log_probs - second_step.log_probs).mean()
-                for first_step, second_step in step_both(exact, engine, sources, 6)
-            ]
-        )
-
     all_int8, partly_int8, all_bfloat16 = (
-        error(native_model(model, "int8", keep=keep)) for keep in ((), ("output", "decoder.*"), ("*",))
+        mean_difference(native_model(model), native_model(model, "int8", keep=keep), sentences(6))
+        for keep in ((), ("output", "decoder.*"), ("*",))
     )
     assert all_bfloat16 < partly_int8 < all_int8
     with pytest.raises(SettingsError, match=r"keep: 'nowhere\.\*' matches no matrix"):

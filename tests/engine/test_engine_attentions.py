@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from native_models import SYMBOLS, native_model, random_model, sentences, transformer_settings
 from precision import tolerance
-from prompted_models import decoder_only_settings, native_decoder, prompts, random_decoder
+from prompted_models import decoder_only_settings, prompts, random_decoder
 
 from uwaga.decoder import Choice
 from uwaga.engine.cpu import available_isas
@@ -70,7 +70,7 @@ def test_M10_recorded_attentions_match_torch(shape, seed):
 def test_M10_M18_attentions_of_decoder_only_models_match_torch(shape, seed):
     model = random_decoder(shape, seed)
     sources, inputs = prompts(3, seed), [[SYMBOLS.start, 5, 4], [SYMBOLS.start], [SYMBOLS.start, 7]]
-    actual, expected = native_decoder(model).attentions(sources, inputs), model.attentions(sources, inputs)
+    actual, expected = native_model(model).attentions(sources, inputs), model.attentions(sources, inputs)
     check_equal(actual, expected)
     for attentions, prompt, target in zip(actual, sources, inputs, strict=True):
         check_attentions(attentions)
@@ -182,7 +182,7 @@ def test_nonexistent_layers_and_heads_are_rejected():
 
 def test_cross_attention_of_decoder_only_models_covers_the_prompt():
     shape = DecoderOnlySettings(layers=2, width=8, heads=2, feed_forward=8, max_length=12)
-    model = native_decoder(random_decoder(shape))
+    model = native_model(random_decoder(shape))
     prompt, inputs = [3, 4, 5], [3, 6, 7]
     [attentions] = model.attentions([prompt], [inputs])
     [cross] = model.cross_attention([prompt], [inputs], 1, 0)
@@ -224,7 +224,7 @@ def test_M18_attentions_of_a_gpt2_sized_model_match_torch():
     text = [np.random.default_rng(1).integers(0, 50, 30).tolist()]
     with torch.inference_mode():
         [expected] = model.attentions(text, [[2]])
-    [actual] = native_decoder(model).attentions(text, [[2]])
+    [actual] = native_model(model).attentions(text, [[2]])
     assert actual.decoder.shape == (12, 12, 30, 30)
     check_equal([actual], [expected])
     check_attentions(actual)

@@ -1,6 +1,6 @@
 """The engine's results are bit-identical in any batch and on any number of threads; states are immutable."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 
@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from native_models import native_model, random_model, sentences
+from native_models import native_model, random_model, random_shortlist, sentences
+from prompted_models import GPT2, family_settings, random_decoder
 from search_inputs import inputs
 
 from uwaga.decoder import Choice
@@ -20,42 +21,51 @@ SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=2, width=32, heads=4, feed_forward=48, max_length=40, norm="pre"
 )
 MODEL = random_model(SHAPE, spread=2.0, source=97, target=97)
-SOURCES = sentences(200, seed=1, max_length=30, vocabulary=97)
-GREEDY = SearchOptions(beam=1, max_length=12)
-BEAM = SearchOptions(beam=4, nbest=2, max_length=12)
-SAMPLES = SearchOptions(sample=True, nbest=2, max_length=12, seed=4)
-OPTIONS = {"greedy": GREEDY, "beam": BEAM, "samples": SAMPLES}
+MODELS = {
+    "transformer": MODEL,
+    "shortlist": MODEL,
+    "gpt2": random_decoder(GPT2, spread=2.0, vocabulary=97),
+    "gemma2": random_decoder(family_settings("gemma2"), spread=1.5, vocabulary=97),
+}
+SHORTLIST = random_shortlist(97, 97)
+SOURCES = sentences(100, seed=1, max_length=28, vocabulary=97)
+OPTIONS = {
+    "greedy": SearchOptions(beam=1, max_length=12),
+    "beam": SearchOptions(beam=4, nbest=2, max_length=12),
+    "samples": SearchOptions(sample=True, nbest=2, max_length=12, top_p=0.9, seed=4),
+}
 
 
 @cache
-def engine(precision, threads=1, shared_width=384):
-    return native_model(MODEL, precision, threads, shared_width=shared_width)
+def engine(precision, threads=1, shared_width=384, name="transformer"):
+    model = native_model(MODELS[name], precision, threads, shared_width=shared_width)
+    return model.with_shortlist(SHORTLIST) if name == "shortlist" else model
 
 
 @cache
-def separate_results(precision, search_kind):
-    results = []
-    for source in SOURCES:
-        results += search(engine(precision), inputs([source]), OPTIONS[search_kind])
-    return results
+def separate_results(precision, search_kind, name):
+    model, options = engine(precision, name=name), OPTIONS[search_kind]
+    return [search(model, inputs([source]), options)[0] for source in SOURCES]
 
 
 @pytest.mark.sampled(5)
-@pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("search_kind", sorted(OPTIONS))
-def test_results_do_not_depend_on_the_batch(precision, search_kind):
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int4"])
+@pytest.mark.parametrize("name", MODELS)
+def test_results_do_not_depend_on_the_batch(name, precision, search_kind):
     """Hypotheses contain tokens and all scores, so they are compared bit for bit."""
-    expected = separate_results(precision, search_kind)
+    expected = separate_results(precision, search_kind, name)
     rng = np.random.default_rng(3)
-    for threads, budget in ((1, 4096), (2, 700), (3, 40), (4, 2000)):
+    for threads, budget, shared_width in ((1, 4096, 384), (2, 700, 1), (3, 40, 384), (4, 2000, 384)):
         order = rng.permutation(len(SOURCES)).tolist()
         options = replace(OPTIONS[search_kind], batch_tokens=budget)
-        results = search(engine(precision, threads), inputs([SOURCES[index] for index in order]), options)
+        model = engine(precision, threads, shared_width, name)
+        results = search(model, inputs([SOURCES[index] for index in order]), options)
         assert results == [expected[index] for index in order]
 
 
 @settings(max_examples=8, deadline=None)
-@given(st.lists(st.integers(0, 199), min_size=1, max_size=40), st.integers(1, 4), st.integers(1, 3))
+@given(st.lists(st.integers(0, 99), min_size=1, max_size=40), st.integers(1, 4), st.integers(1, 3))
 def test_log_probs_do_not_depend_on_the_batch(numbers, threads, beams):
     sources = [SOURCES[index] for index in numbers]
     batch_engine = engine("int8", threads)
@@ -138,8 +148,9 @@ def test_reorder_and_select_do_not_modify_the_state():
         state.select(np.array([3]))
 
 
-def test_joined_states_equal_separate_states():
-    model = engine("int8")
+@pytest.mark.parametrize("name", ["transformer", "gpt2"])
+def test_joined_states_equal_separate_states(name):
+    model = engine("int8", name=name)
     first = model.start(model.encode(SOURCES[:2]), 2)
     for token in (5, 6, 7):
         first = model.step(np.full(4, token), first, Choice(1)).state
@@ -155,24 +166,13 @@ def test_joined_states_equal_separate_states():
         model.join(joined, model.start(model.encode(SOURCES[:1]), 1))
 
 
-def test_model_is_thread_safe():
-    expected = separate_results("int8", "greedy")
-    model = engine("int8", 2)
-    mismatches = []
-
-    def search_part(start):
-        part = list(range(start, len(SOURCES), 4))
-        results = search(model, inputs([SOURCES[index] for index in part]), GREEDY)
-        mismatches.extend(
-            index for index, result in zip(part, results, strict=True) if result != expected[index]
-        )
-
-    threads = [threading.Thread(target=search_part, args=(start,)) for start in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert mismatches == []
+@pytest.mark.parametrize("name", ["transformer", "gpt2"])
+def test_model_is_thread_safe(name):
+    expected, model = separate_results("int8", "greedy", name), engine("int8", 2, name=name)
+    parts = [SOURCES[first::4] for first in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda part: search(model, inputs(part), OPTIONS["greedy"]), parts))
+    assert results == [expected[first::4] for first in range(4)]
 
 
 def test_state_remains_usable_after_its_model_is_deleted():

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from native_models import native_model, random_model, sentences
-from prompted_models import native_decoder, prompts, random_decoder
+from prompted_models import prompts, random_decoder
 from search_inputs import inputs
 
 from uwaga.decoder import Choice
@@ -119,7 +119,7 @@ def test_results_for_prompts_do_not_depend_on_how_busy_the_cores_are(busy_cores)
     tokens = np.arange(12)
     expected = None
     for threads in (1, 2, 3, 4):
-        engine = native_decoder(model, "int8", threads, shared_width=1)
+        engine = native_model(model, "int8", threads, shared_width=1)
         for _ in range(12):
             state = engine.start(engine.encode(sources), 1)
             steps = []

@@ -1,4 +1,4 @@
-"""int8 model folders: agreement with quantisation in memory, and rejection of damaged folders."""
+"""int8 and int4 model folders: agreement with quantisation in memory, and rejection of damaged folders."""
 
 import json
 import os
@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 import tiny_models as tiny
+from hostile_files import rewrite_weights
+from json_files import set_value
 from marian_folders import make as make_marian
 from native_models import native_model
 
@@ -32,9 +34,10 @@ def original(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(original, tmp_path):
-    quantise(original, tmp_path / "int8", ("output",))
-    return tmp_path / "int8"
+def folder(original, tmp_path, request):
+    """A folder in int8, or in the precision which a test's table names, with one matrix kept."""
+    quantise(original, tmp_path / "quantised", ("output",), precision=getattr(request, "param", "int8"))
+    return tmp_path / "quantised"
 
 
 def check_load_fails(folder, *words):
@@ -104,73 +107,82 @@ def test_flipped_bits_are_detected(folder):
     uwaga.load(folder)
 
 
-def edit_config(folder, *keys, value):
-    path = folder / CONFIG
-    config = json.loads(path.read_text())
-    group = config
-    for key in keys[:-1]:
-        group = group[key]
-    group[keys[-1]] = value
-    path.write_text(json.dumps(config))
-
-
 @pytest.mark.parametrize(
-    ("keys", "value", "words"),
+    ("folder", "keys", "value", "words"),
     [
-        (("version",), 5, ["version 5 of the int8 format", "newer version of uwaga"]),
-        (("surprise",), 1, ["unknown setting 'surprise'"]),
-        (("model", "encoder_layers"), 10**9, [WEIGHTS, "requires"]),
-        (("model", "feed_forward"), 2**40, [CONFIG, "model.feed_forward must be a whole number from 1"]),
-        (("model", "width"), 2**20, []),
-        (("model", "decoder_layers"), 1, ["does not have"]),
-        (("model", "max_length"), 2**40, ["max_length"]),
-        (("vocabulary", "target"), 2**23, []),
-        (("vocabulary", "target"), 331, ["331"]),
-        (("symbols", "end"), 400, ["symbols.end"]),
-        (("weights", "kept"), [], []),
-        (("weights", "levels"), 200, ["levels"]),
-        (("weights", "sha256"), "0" * 64, ["checksum"]),
-        (("decoding",), None, ["decoding"]),
-        (("tokenisers",), "bpe", ["tokenisers"]),
+        ("int8", ("version",), 5, ["version 5 of the int8 format", "newer version of uwaga"]),
+        ("int8", ("surprise",), 1, ["unknown setting 'surprise'"]),
+        ("int8", ("model", "encoder_layers"), 10**9, [WEIGHTS, "requires"]),
+        ("int8", ("model", "feed_forward"), 2**40, [CONFIG, "model.feed_forward must be a whole number"]),
+        ("int8", ("model", "width"), 2**20, []),
+        ("int8", ("model", "decoder_layers"), 1, ["does not have"]),
+        ("int8", ("model", "max_length"), 2**40, ["max_length"]),
+        ("int8", ("vocabulary", "target"), 2**23, []),
+        ("int8", ("vocabulary", "target"), 331, ["331"]),
+        ("int8", ("symbols", "end"), 400, ["symbols.end"]),
+        ("int8", ("weights", "kept"), [], []),
+        ("int8", ("weights", "levels"), 200, ["levels"]),
+        ("int8", ("weights", "sha256"), "0" * 64, ["checksum"]),
+        ("int8", ("decoding",), None, ["decoding"]),
+        ("int8", ("tokenisers",), "bpe", ["tokenisers"]),
+        ("int4", ("version",), 2, ["version 2 of the int4 format", "newer version of uwaga"]),
+        ("int4", ("format",), "uwaga int8 model", ["version 1 of the int8 format", "convert the model"]),
+        ("int4", ("weights", "kept"), [], [WEIGHTS]),
+        ("int4", ("model", "feed_forward"), 2**40, ["config.json", "feed_forward must be"]),
     ],
+    indirect=["folder"],
 )
 def test_invalid_and_mismatched_configs_are_rejected(folder, keys, value, words):
-    edit_config(folder, *keys, value=value)
+    set_value(folder / CONFIG, *keys, value=value)
     check_load_fails(folder, *words)
 
 
-def rewrite_weights(folder, change):
-    """Change tensors of the weight file, and update its size and checksum in the configuration."""
-    import hashlib
-
-    from uwaga.checkpoints.storage.safetensors_files import aligned_bytes
-
-    tensors = {name: np.array(tensor.values) for name, tensor in open_tensors(folder / WEIGHTS).items()}
-    change(tensors)
-    content = aligned_bytes(tensors)
-    (folder / WEIGHTS).write_bytes(content)
-    edit_config(folder, "weights", "bytes", value=len(content))
-    edit_config(folder, "weights", "sha256", value=hashlib.sha256(content).hexdigest())
+INNER = "encoder.0.feed_forward.inner"
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("folder", "name", "index", "value", "words"),
     [
-        ("encoder.0.feed_forward.inner:scales", np.nan),
-        ("encoder.0.feed_forward.inner:scales", np.inf),
-        ("encoder.0.attention_norm.weight", np.nan),
-        ("output.bias", -np.inf),
+        ("int8", f"{INNER}:scales", 3, np.nan, [INNER, "not finite", WEIGHTS]),
+        ("int8", f"{INNER}:scales", 3, np.inf, [INNER, "not finite", WEIGHTS]),
+        (
+            "int8",
+            "encoder.0.attention_norm.weight",
+            3,
+            np.nan,
+            ["encoder.0.attention_norm", "not finite", WEIGHTS],
+        ),
+        ("int8", "output.bias", 3, -np.inf, ["output.bias", "not finite", WEIGHTS]),
+        ("int4", f"{INNER}:scales", 3, np.nan, [INNER, "not finite", WEIGHTS]),
+        ("int4", f"{INNER}:panels", 0, 99, ["grid of a group exceeds int8"]),
+        ("int4", f"{INNER}:sums", 0, 1, ["sums: do not match"]),
     ],
+    indirect=["folder"],
 )
-def test_non_finite_values_are_rejected(folder, name, value):
-    rewrite_weights(folder, lambda tensors: tensors[name].__setitem__(3, value))
-    check_load_fails(folder, WEIGHTS, name.split(":")[0], "not finite")
+def test_non_finite_and_inconsistent_values_are_rejected(folder, name, index, value, words):
+    rewrite_weights(folder, lambda tensors: tensors[name].__setitem__(index, value))
+    check_load_fails(folder, *words)
 
 
-def test_weights_with_wrong_shapes_are_rejected(folder):
-    name = "decoder.0.cross_attention.query:panels"
-    rewrite_weights(folder, lambda tensors: tensors.__setitem__(name, np.zeros(64, np.int8)))
-    check_load_fails(folder, WEIGHTS)
+@pytest.mark.parametrize(
+    ("folder", "change", "words"),
+    [
+        ("int8", lambda panels: np.zeros(64, np.int8), []),
+        ("int4", lambda panels: panels[:-64], []),
+        ("int4", lambda panels: panels.view(np.int8), [INNER]),
+    ],
+    indirect=["folder"],
+)
+def test_weights_of_wrong_shapes_and_types_are_rejected(folder, change, words):
+    name = f"{INNER}:panels"
+    rewrite_weights(folder, lambda tensors: tensors.update({name: change(tensors[name])}))
+    check_load_fails(folder, WEIGHTS, *words)
+
+
+@pytest.mark.parametrize("folder", ["int4"], indirect=True)
+def test_M43_missing_tensor_is_rejected(folder):
+    rewrite_weights(folder, lambda tensors: tensors.pop(f"{INNER}:scales"))
+    check_load_fails(folder, f"{INNER}:scales")
 
 
 def test_int8_models_require_the_native_engine_and_cannot_be_requantised(folder):
@@ -180,6 +192,37 @@ def test_int8_models_require_the_native_engine_and_cannot_be_requantised(folder)
         uwaga.load(folder, dtype="float32")
     with pytest.raises(ModelError, match="already quantised"):
         quantise(folder, folder.parent / "again")
+
+
+def test_M43_int4_model_folder_gives_the_same_results_as_quantising_in_memory(original, tmp_path, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["convert", "--int4", str(original), str(tmp_path / "made")])
+    assert end.value.code == 0
+    assert "written in int4" in capsys.readouterr().out
+    loaded, expected = uwaga.load(tmp_path / "made"), uwaga.load(original, dtype="int4")
+    assert loaded.decoder.precision == expected.decoder.precision == "int4"
+    shared = uwaga.load(tmp_path / "made", memory="shared")
+    translations = [translator.translate(tiny.ENGLISH, beam=3) for translator in (loaded, expected, shared)]
+    assert translations[0] == translations[1] == translations[2]
+    with pytest.raises(SystemExit):
+        main(["info", str(tmp_path / "made")])
+    assert "(I4, F32)" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as end:
+        main(["convert", "--int4", "--int8", str(original), str(tmp_path / "both")])
+    assert end.value.code == 1
+
+
+@pytest.mark.parametrize("folder", ["int4"], indirect=True)
+def test_M43_int4_model_folder_stores_kept_matrices_in_int8(folder):
+    formats = {name: matrix.format for name, matrix in read_quantised(folder).packed.matrices.items()}
+    assert {name for name, format_ in formats.items() if format_ == "int8"} == {"output"}
+    assert set(formats.values()) == {"int4", "int8"}
+    with pytest.raises(SettingsError, match="int8 requires the original model"):
+        uwaga.load(folder, dtype="int8")
+    with pytest.raises(SettingsError, match="int4 need the native engine"):
+        uwaga.load(folder, engine="torch")
+    with pytest.raises(ModelError, match="already quantised"):
+        quantise(folder, folder.parent / "again", precision="int4")
 
 
 def test_quantise_overwrites_only_quantised_models(original, tmp_path):

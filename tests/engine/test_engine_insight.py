@@ -6,7 +6,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from native_models import SYMBOLS, native_model, random_model, sentences, transformer_settings
-from prompted_models import native_decoder, random_decoder
+from prompted_models import random_decoder
 
 import uwaga
 from uwaga.engine.interventions import Heads
@@ -152,7 +152,7 @@ def test_selected_activations_equal_those_of_a_request_for_all():
 
 def test_activations_of_decoder_only_models_include_attention():
     shape = DecoderOnlySettings(layers=2, width=24, heads=2, feed_forward=36, max_length=40, dropout=0.0)
-    engine = native_decoder(random_decoder(shape, 1))
+    engine = native_model(random_decoder(shape, 1))
     arrays = engine.insight([], [5, 7, 4, 9])
     assert list(arrays) == array_names(shape)
     [attentions] = engine.attentions([[5]], [[SYMBOLS.start, 7, 4, 9]])

@@ -1,25 +1,24 @@
-"""4-bit weights (M43): results bit-identical to int8 with equal weights, folders, and errors."""
+"""4-bit weights (M43): results bit-identical to int8 with equal weights, and errors."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import tiny_models as tiny
-from native_models import SYMBOLS, native_model, random_model, sentences, step_both
+from native_models import (
+    SYMBOLS,
+    mean_difference,
+    native_model,
+    random_model,
+    random_shortlist,
+    sentences,
+    step_both,
+)
 from prompted_models import random_decoder
 from search_inputs import inputs
 
-import uwaga
-from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS, read_quantised
-from uwaga.checkpoints.storage.safetensors_files import aligned_bytes, open_tensors
-from uwaga.cli.main import main
-from uwaga.conversion.quantise import quantise
 from uwaga.decoder import Choice
 from uwaga.engine import NativeModel, _core, pack
 from uwaga.engine.cpu import available_isas
-from uwaga.engine.shortlist import Shortlist
-from uwaga.errors import ModelError, SettingsError
 from uwaga.search import SearchOptions, search
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
@@ -96,26 +95,8 @@ def test_log_probs_of_extra_tokens_equal_those_of_all_tokens():
     assert np.abs(log_probs - extra_log_probs).max() < 2e-6
 
 
-def test_M43_results_do_not_depend_on_the_batch_or_the_thread_count():
-    sources = sentences(60, seed=1, max_length=30, vocabulary=97)
-    single = native_model(MODEL, "int4")
-    expected = [search(single, inputs([source]), OPTIONS)[0] for source in sources]
-    for threads, budget in ((1, 4096), (2, 100), (3, 700)):
-        options = replace(OPTIONS, batch_tokens=budget)
-        assert (
-            search(native_model(MODEL, "int4", threads, shared_width=1), inputs(sources), options) == expected
-        )
-
-
 def test_M43_int4_search_with_a_shortlist_equals_int8_with_the_same_weights():
-    rng = np.random.default_rng(0)
-    lists = [np.sort(rng.choice(97, 9, replace=False)) for _ in range(97)]
-    shortlist = Shortlist(
-        np.arange(4, dtype=np.int32),
-        np.concatenate([[0], np.cumsum([len(tokens) for tokens in lists])]).astype(np.int32),
-        np.concatenate(lists).astype(np.int32),
-        vocabulary=97,
-    )
+    shortlist = random_shortlist(97, 97, longest=9)
     sources = sentences(8, seed=2, vocabulary=97)
     int4_results, int8_results = (
         search(engine.with_shortlist(shortlist), inputs(sources), OPTIONS)
@@ -127,19 +108,10 @@ def test_M43_int4_search_with_a_shortlist_equals_int8_with_the_same_weights():
 @pytest.mark.numerical
 def test_M43_keeping_matrices_in_int8_reduces_the_error():
     model = random_model(SHAPE.model_copy(update={"width": 64, "feed_forward": 128}))
-    exact, sources = native_model(model), sentences(6)
-
-    def error(keep):
-        rounded = native_model(model, "int4", keep=keep)
-        steps = step_both(exact, rounded, sources, 6)
-        return np.mean(
-            [
-                np.abs(exact_step.log_probs - rounded_step.log_probs).mean()
-                for exact_step, rounded_step in steps
-            ]
-        )
-
-    all_int4, partly_int8, int8 = (error(keep) for keep in ((), ("output", "decoder.*"), ("*",)))
+    all_int4, partly_int8, int8 = (
+        mean_difference(native_model(model), native_model(model, "int4", keep=keep), sentences(6))
+        for keep in ((), ("output", "decoder.*"), ("*",))
+    )
     assert int8 < partly_int8 < all_int4 < 0.3
     assert int8 < 0.03
 
@@ -202,114 +174,3 @@ def test_M43_wrong_array_sizes_are_rejected():
             _core.Matrix.int4(40, 100, *truncated)
     with pytest.raises(ValueError, match=r"65537 inputs.* at most 65536"):
         _core.pack_int4(np.zeros((1, 65537), dtype=np.float32))
-
-
-FOLDER = tiny.TINY.model_copy(update={"tie": "decoder", "norm": "pre", "gated": True, "output_bias": True})
-SOURCE, TARGET = tiny.tokeniser("source"), tiny.tokeniser("target", size=330)
-
-
-@pytest.fixture(scope="module")
-def original(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("int4") / "model"
-    model = tiny.transformer(FOLDER, SOURCE, TARGET)
-    tiny.save(folder, model, SOURCE, TARGET)
-    return folder
-
-
-@pytest.fixture
-def folder(original, tmp_path):
-    quantise(original, tmp_path / "int4", ("output",), precision="int4")
-    return tmp_path / "int4"
-
-
-def test_M43_int4_model_folder_gives_the_same_results_as_quantising_in_memory(original, tmp_path, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["convert", "--int4", str(original), str(tmp_path / "made")])
-    assert end.value.code == 0
-    assert "written in int4" in capsys.readouterr().out
-    loaded, expected = uwaga.load(tmp_path / "made"), uwaga.load(original, dtype="int4")
-    assert loaded.decoder.precision == expected.decoder.precision == "int4"
-    shared = uwaga.load(tmp_path / "made", memory="shared")
-    translations = [translator.translate(tiny.ENGLISH, beam=3) for translator in (loaded, expected, shared)]
-    assert translations[0] == translations[1] == translations[2]
-    with pytest.raises(SystemExit):
-        main(["info", str(tmp_path / "made")])
-    assert "(I4, F32)" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as end:
-        main(["convert", "--int4", "--int8", str(original), str(tmp_path / "both")])
-    assert end.value.code == 1
-
-
-def test_M43_int4_model_folder_stores_kept_matrices_in_int8(folder):
-    formats = {name: matrix.format for name, matrix in read_quantised(folder).packed.matrices.items()}
-    assert {name for name, format_ in formats.items() if format_ == "int8"} == {"output"}
-    assert set(formats.values()) == {"int4", "int8"}
-    with pytest.raises(SettingsError, match="int8 requires the original model"):
-        uwaga.load(folder, dtype="int8")
-    with pytest.raises(SettingsError, match="int4 need the native engine"):
-        uwaga.load(folder, engine="torch")
-    with pytest.raises(ModelError, match="already quantised"):
-        quantise(folder, folder.parent / "again", precision="int4")
-
-
-def edit_config(folder, change):
-    config = json.loads((folder / CONFIG).read_text())
-    change(config)
-    (folder / CONFIG).write_text(json.dumps(config))
-
-
-def rewrite_weights(folder, change):
-    """Change tensors of the weight file, and update its size and checksum in the configuration."""
-    import hashlib
-
-    tensors = {name: np.array(tensor.values) for name, tensor in open_tensors(folder / WEIGHTS).items()}
-    change(tensors)
-    content = aligned_bytes(tensors)
-    (folder / WEIGHTS).write_bytes(content)
-    metadata = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    edit_config(folder, lambda config: config["weights"].update(metadata))
-
-
-INNER_MATRIX = "encoder.0.feed_forward.inner"
-PANELS = f"{INNER_MATRIX}:panels"
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda tensors: tensors.pop(f"{INNER_MATRIX}:scales"), [f"{INNER_MATRIX}:scales"]),
-        (lambda tensors: tensors[f"{INNER_MATRIX}:scales"].__setitem__(3, np.nan),
-         [INNER_MATRIX, "not finite"]),
-        (lambda tensors: tensors.update({f"{INNER_MATRIX}:panels": tensors[PANELS][:-64]}), [WEIGHTS]),
-        (lambda tensors: tensors.update({f"{INNER_MATRIX}:panels": tensors[PANELS].view(np.int8)}),
-         [INNER_MATRIX]),
-        (lambda tensors: tensors[PANELS].__setitem__(0, 99), ["grid of a group exceeds int8"]),
-        (lambda tensors: tensors[f"{INNER_MATRIX}:sums"].__setitem__(0, 1), ["sums: do not match"]),
-    ],
-)  # fmt: skip
-def test_M43_damaged_weights_are_rejected(folder, change, words):
-    rewrite_weights(folder, change)
-    with pytest.raises(ModelError) as error:
-        uwaga.load(folder)
-    for word in (str(folder), *words):
-        assert word in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda config: config.update(version=2), ["version 2 of the int4 format", "newer version of uwaga"]),
-        (
-            lambda config: config.update(format="uwaga int8 model"),
-            ["version 1 of the int8 format", "convert the model again"],
-        ),
-        (lambda config: config["weights"].update(kept=[]), [WEIGHTS]),
-        (lambda config: config["model"].update(feed_forward=2**40), ["config.json", "feed_forward must be"]),
-    ],
-)
-def test_M43_invalid_and_mismatched_configs_are_rejected(folder, change, words):
-    edit_config(folder, change)
-    with pytest.raises(ModelError) as error:
-        uwaga.load(folder)
-    for word in (str(folder), *words):
-        assert word in str(error.value)

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from native_models import SYMBOLS, native_model, random_model, sentences, transformer_settings
 from precision import tolerance
-from prompted_models import native_decoder, prompts, random_decoder
+from prompted_models import prompts, random_decoder
 from search_inputs import inputs
 
 from uwaga.decoder import Choice
@@ -186,7 +186,7 @@ def test_successive_edits_accumulate_with_cached_sources():
 
 def test_edits_of_decoder_only_models_are_applied():
     shape = DecoderOnlySettings(layers=2, width=24, heads=2, feed_forward=36, max_length=40, dropout=0.0)
-    model = native_decoder(random_decoder(shape, 1))
+    model = native_model(random_decoder(shape, 1))
     sources = prompts(3, 1)
     [attentions] = model.with_interventions(Heads("decoder", 1, 2, "uniform")).attentions(
         sources[:1], [[SYMBOLS.start, 5, 4]]
@@ -218,7 +218,7 @@ WEIGHT_TABLE = np.random.default_rng(3).random((2, 40, 40))
 def test_edits_of_decoder_only_models_match_torch(edits):
     shape = DecoderOnlySettings(layers=2, width=24, heads=2, feed_forward=36, max_length=40, dropout=0.0)
     model = random_decoder(shape, 1)
-    engine, torch_model = native_decoder(model).with_interventions(*edits), with_interventions(model, edits)
+    engine, torch_model = native_model(model).with_interventions(*edits), with_interventions(model, edits)
     sources = [(*prompt, 5) for prompt in prompts(3, 1)]  # does not end in padding
     continued = [[5, 4, 3], [6, 3], [3]]
     for prompt, target in zip(sources, continued, strict=True):

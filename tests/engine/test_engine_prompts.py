@@ -1,6 +1,5 @@
 """Decoder-only models on the engine: agreement with torch, and bit-identical results in any batch."""
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
@@ -10,16 +9,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from native_models import ALL_TOKENS, SYMBOLS, step_both
+from native_models import ALL_TOKENS, SYMBOLS, mean_difference, native_model, step_both
 from precision import tolerance
-from prompted_models import (
-    FAMILIES,
-    decoder_only_settings,
-    family_settings,
-    native_decoder,
-    prompts,
-    random_decoder,
-)
+from prompted_models import FAMILIES, GPT2, decoder_only_settings, family_settings, prompts, random_decoder
 from search_inputs import inputs
 
 from uwaga.decoder import Choice
@@ -33,16 +25,6 @@ from uwaga.settings import DecoderOnlySettings, parse
 
 pytestmark = pytest.mark.numerical
 
-GPT2 = DecoderOnlySettings(
-    layers=3,
-    width=24,
-    heads=3,
-    feed_forward=44,
-    activation="gelu_tanh",
-    norm="pre",
-    max_length=40,
-    embedding_scale=False,
-)
 MODEL = random_decoder(GPT2, spread=2.0, vocabulary=97)
 MODELS = {"gpt2": MODEL} | {
     name: random_decoder(family_settings(name), spread=1.5, vocabulary=97) for name in FAMILIES
@@ -58,7 +40,7 @@ PRECISIONS = ("float32", "bfloat16", "int8")
 
 @cache
 def engine(precision="float32", threads=1, shared_width=384, name="gpt2"):
-    return native_decoder(MODELS[name], precision, threads, shared_width=shared_width)
+    return native_model(MODELS[name], precision, threads, shared_width=shared_width)
 
 
 def max_difference(model, other, sources, steps=5):
@@ -90,13 +72,13 @@ def log_probs_of_three_steps(model, sources):
 @example(GPT2.model_copy(update={"max_length": 24}), 0)
 def test_M18_log_probs_match_torch(shape, seed):
     model = random_decoder(shape, seed)
-    assert max_difference(model, native_decoder(model), prompts(4, seed)) < 1e-4
+    assert max_difference(model, native_model(model), prompts(4, seed)) < 1e-4
 
 
 @pytest.mark.parametrize("isa", available_isas())
 @pytest.mark.parametrize("name", MODELS)
 def test_M18_log_probs_of_all_instruction_sets_match_torch(name, isa):
-    assert max_difference(MODELS[name], native_decoder(MODELS[name], isa=isa), PROMPTS[:5]) < 1e-4
+    assert max_difference(MODELS[name], native_model(MODELS[name], isa=isa), PROMPTS[:5]) < 1e-4
 
 
 @pytest.mark.parametrize("search_kind", sorted(OPTIONS))
@@ -134,29 +116,20 @@ def test_int8_error_is_small_despite_a_few_large_inputs():
                 norm.weight[[7, 70]] *= 100
     sources = prompts(30, seed=4, max_length=20, vocabulary=97)
 
-    def error(rounded):
-        pairs = step_both(native_decoder(model), rounded, sources, 2, start=None)
-        return float(
-            np.mean(
-                [
-                    np.abs(exact_step.log_probs - rounded_step.log_probs).mean()
-                    for exact_step, rounded_step in pairs
-                ]
-            )
-        )
-
-    assert error(native_decoder(model, "int8")) < 0.7 * error(engine_without_spreading(model))
+    errors = [
+        mean_difference(native_model(model), engine, sources, 2, None)
+        for engine in (native_model(model, "int8"), engine_without_spreading(model))
+    ]
+    assert errors[0] < 0.7 * errors[1]
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_int8_and_bfloat16_results_are_close_to_float32(name):
     shape = GPT2.model_copy(update={"width": 96}) if name == "gpt2" else family_settings(name, width=96)
     model = random_decoder(shape)
-    exact = native_decoder(model)
+    exact = native_model(model)
     for precision, bound in (("bfloat16", 0.02), ("int8", 0.03 if name == "gpt2" else 0.05)):
-        rounded = native_decoder(model, precision)
-        steps = step_both(exact, rounded, prompts(6), 6, start=None)
-        assert 0 < np.mean([np.abs(a.log_probs - b.log_probs).mean() for a, b in steps]) < bound
+        assert 0 < mean_difference(exact, native_model(model, precision), prompts(6), start=None) < bound
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -188,14 +161,14 @@ def test_prompts_of_several_blocks_give_the_same_results_as_separate_prompts(nam
     model = random_decoder(shape, vocabulary=97)
     rng = np.random.default_rng(5)
     long_prompts = [rng.integers(0, 97, length).tolist() for length in (600, 1, 257, 256, 2, 31, 300)]
-    single = native_decoder(model, precision)
+    single = native_model(model, precision)
     separate = [
         single.step(np.zeros(1, int), single.start(single.encode([prompt]), 1), ALL_TOKENS)
         for prompt in long_prompts
     ]
     assert np.array_equal(separate[0].log_probs[0], log_probs_token_by_token(single, long_prompts[0]))
     for threads in (1, 2, 4):
-        parallel = native_decoder(model, precision, threads)
+        parallel = native_model(model, precision, threads)
         step = parallel.step(np.zeros(7, int), parallel.start(parallel.encode(long_prompts), 1), ALL_TOKENS)
         assert np.array_equal(step.log_probs, np.concatenate([step.log_probs for step in separate]))
 
@@ -218,12 +191,12 @@ def test_prompts_with_shared_prefixes_give_the_same_results_as_separate_prompts(
     nested = template + rng.integers(0, 97, 40).tolist()
     texts += [[*nested, 5], [*nested, 6, 7], nested, nested, [9]]
     expected = np.concatenate(
-        [log_probs_of_three_steps(native_decoder(model, precision), [text]) for text in texts]
+        [log_probs_of_three_steps(native_model(model, precision), [text]) for text in texts]
     )
     for threads in (1, 2, 3):
         order = rng.permutation(len(texts))
         log_probs = log_probs_of_three_steps(
-            native_decoder(model, precision, threads), [texts[index] for index in order]
+            native_model(model, precision, threads), [texts[index] for index in order]
         )
         rows = (2 * order[:, None] + np.arange(2)).ravel()
         assert np.array_equal(log_probs, expected[rows])
@@ -275,17 +248,15 @@ MODELS_WITH_SHARED_PREFIXES = {
 )
 def test_cached_prefixes_do_not_change_results(precision, name, calls, threads):
     model = MODELS_WITH_SHARED_PREFIXES[name]
-    parallel = native_decoder(model, precision, threads, shared_width=1)
+    parallel = native_model(model, precision, threads, shared_width=1)
     for call in calls:
         sources = [template + text for template, text in call]
-        expected = [
-            log_probs_of_three_steps(native_decoder(model, precision), [prompt]) for prompt in sources
-        ]
+        expected = [log_probs_of_three_steps(native_model(model, precision), [prompt]) for prompt in sources]
         assert np.array_equal(log_probs_of_three_steps(parallel, sources), np.concatenate(expected))
 
 
 def test_prefix_is_cached_from_the_second_call():
-    model = native_decoder(MODELS_WITH_SHARED_PREFIXES["gemma3"], "int8")
+    model = native_model(MODELS_WITH_SHARED_PREFIXES["gemma3"], "int8")
     template, other_template = TEMPLATES[0], TEMPLATES[3]
     kept_tokens = []
     for text in ([70, 1], [71, 2, 3], [72], [73, 4, 4, 4]):
@@ -301,7 +272,7 @@ def test_prefix_is_cached_from_the_second_call():
 
 def test_prefix_cache_size_is_limited():
     shape = family_settings("llama", max_length=2600, layers=1)
-    model = native_decoder(random_decoder(shape, vocabulary=97))
+    model = native_model(random_decoder(shape, vocabulary=97))
     for length, expected_tokens in ((900, [900, 1800, 1800]), (2500, [2048])):
         for first, tokens in enumerate(expected_tokens):
             for last in (4, 5, 6):
@@ -311,33 +282,13 @@ def test_prefix_cache_size_is_limited():
 
 def test_threads_that_share_cached_prefixes_give_equal_results():
     model = MODELS_WITH_SHARED_PREFIXES["qwen3"]
-    shared = native_decoder(model, "int8", 2)
+    shared = native_model(model, "int8", 2)
     rng = np.random.default_rng(8)
     sources = [TEMPLATES[i % 3] + rng.integers(0, 97, 9).tolist() for i in range(40)]
-    expected = [log_probs_of_three_steps(native_decoder(model, "int8"), [prompt]) for prompt in sources]
+    expected = [log_probs_of_three_steps(native_model(model, "int8"), [prompt]) for prompt in sources]
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda prompt: log_probs_of_three_steps(shared, [prompt]), sources))
     assert all(map(np.array_equal, results, expected))
-
-
-@pytest.mark.sampled(5)
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-@pytest.mark.parametrize("search_kind", sorted(OPTIONS))
-@pytest.mark.parametrize("name", ["gpt2", "gemma2"])
-def test_M21_results_do_not_depend_on_the_batch(name, precision, search_kind):
-    """Hypotheses contain tokens and all scores, so they are compared bit for bit."""
-    sources = PROMPTS[:80]
-    single = engine(precision, name=name)
-    expected = [
-        results for prompt in sources for results in search(single, inputs([prompt]), OPTIONS[search_kind])
-    ]
-    rng = np.random.default_rng(3)
-    for threads, budget, shared in ((1, 4096, 384), (2, 700, 1), (3, 40, 384), (4, 2000, 384)):
-        order = rng.permutation(len(sources)).tolist()
-        options = replace(OPTIONS[search_kind], batch_tokens=budget)
-        parallel = engine(precision, threads, shared, name)
-        results = search(parallel, inputs([sources[index] for index in order]), options)
-        assert results == [expected[index] for index in order]
 
 
 def test_M21_encoded_prompts_can_be_reused():
@@ -354,37 +305,6 @@ def test_M21_encoded_prompts_can_be_reused():
     assert repeated.attention is None
     doubled = model.step(np.zeros(6, int), model.start(memory, 2), ALL_TOKENS).log_probs
     assert np.array_equal(doubled, np.repeat(expected, 2, axis=0))
-
-
-def test_M21_joined_states_equal_separate_states():
-    model = engine("int8")
-    first = model.start(model.encode(PROMPTS[:2]), 2)
-    for token in (5, 6, 7):
-        first = model.step(np.full(4, token), first, Choice(1)).state
-    second = model.start(model.encode(PROMPTS[2:4]), 2)
-    joined = model.join(first, second)
-    tokens = np.arange(8, 16)
-    for _ in range(3):
-        joint = model.step(tokens, joined, Choice(9))
-        separate = [model.step(tokens[:4], first, Choice(9)), model.step(tokens[4:], second, Choice(9))]
-        assert np.array_equal(joint.log_probs, np.concatenate([step.log_probs for step in separate]))
-        joined, first, second = joint.state, separate[0].state, separate[1].state
-
-
-def test_model_is_thread_safe():
-    model = engine("int8", 2)
-    expected = search(engine("int8"), inputs(PROMPTS), OPTIONS["greedy"])
-    results = {}
-
-    def search_part(start):
-        results[start] = search(model, inputs(PROMPTS[start::4]), OPTIONS["greedy"])
-
-    workers = [threading.Thread(target=search_part, args=(start,)) for start in range(4)]
-    for thread in workers:
-        thread.start()
-    for thread in workers:
-        thread.join()
-    assert all(results[start] == expected[start::4] for start in range(4))
 
 
 def test_number_of_positions_limits_prompts_and_continuations():

@@ -1,6 +1,5 @@
 """Folders of recurrent models on the engine, which run without torch, in float32 and int8."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
+from json_files import set_value
 from native_models import native_model
 from recurrent_variants import VARIANTS
 
@@ -87,10 +87,7 @@ def test_recurrent_models_translate_and_align_without_torch(folders, tmp_path):
 )
 def test_wrong_configuration_is_rejected(folders, tmp_path, keys, value, words):
     quantise(folders[0] / "luong", tmp_path / "int8")
-    path = tmp_path / "int8" / CONFIG
-    config = json.loads(path.read_text())
-    config[keys[0]][keys[1]] = value
-    path.write_text(json.dumps(config))
+    set_value(tmp_path / "int8" / CONFIG, *keys, value=value)
     with pytest.raises(ModelError) as error:
         uwaga.load(tmp_path / "int8")
     assert all(word in str(error.value) for word in [str(tmp_path / "int8"), *words])
@@ -98,10 +95,7 @@ def test_wrong_configuration_is_rejected(folders, tmp_path, keys, value, words):
 
 def test_wrong_configuration_of_a_float32_model_is_rejected(folders, tmp_path):
     shutil.copytree(folders[0] / "luong", tmp_path / "m")
-    path = tmp_path / "m" / CONFIG
-    config = json.loads(path.read_text())
-    config["model"]["input_feeding"] = False
-    path.write_text(json.dumps(config))
+    set_value(tmp_path / "m" / CONFIG, "model", "input_feeding", value=False)
     with pytest.raises(ModelError, match=r"decoder\.layers\.0\.layer\.weight_ih_l0"):
         uwaga.load(tmp_path / "m")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from native_models import native_model, random_model, recurrent_settings, sentences, transformer_settings
-from prompted_models import decoder_only_settings, native_decoder, prompts, random_decoder
+from prompted_models import decoder_only_settings, prompts, random_decoder
 from random_searches import (
     VOCABULARY_SIZE,
     options,
@@ -113,7 +113,7 @@ def test_shared_batch_of_prompts_equals_separate_searches(data):
     searches = draw_searches(data, prompts)
     limits = {"max_ratio": float("inf"), "max_length": 8, "min_length": 2}
     check_shared_batch(
-        native_decoder(model),
+        native_model(model),
         [(arguments[0], replace(arguments[1], **limits), *arguments[2:]) for arguments in searches],
     )
 

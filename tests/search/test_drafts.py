@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from native_models import native_model, random_model, recurrent_settings, sentences, transformer_settings
 from precision import EXACT
-from prompted_models import decoder_only_settings, native_decoder, prompts, random_decoder
+from prompted_models import decoder_only_settings, prompts, random_decoder
 from random_searches import VOCABULARY_SIZE, options, prefixes_for, random_shortlist
 from search_inputs import inputs
 
@@ -98,7 +98,7 @@ def test_M42_drafts_do_not_change_results(data):
 @given(st.data())
 def test_M42_drafts_do_not_change_continuations(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 6))
-    engine = native_decoder(random_decoder(data.draw(decoder_only_settings()), seed, spread=2.0))
+    engine = native_model(random_decoder(data.draw(decoder_only_settings()), seed, spread=2.0))
     search_options = replace(data.draw(options()), beam=1, nbest=1, max_ratio=float("inf"))
     check_drafts(data, engine, prompts(count, seed), search_options, data.draw(prefixes_for(count)))
 
@@ -244,7 +244,7 @@ def pairs_of_models(draw):
     use_torch, small_index = draw(st.booleans()), draw(st.integers(0, 1))
     if draw(st.booleans()):
         models = [random_decoder(draw(decoder_only_settings()), seed + i, spread=2.0) for i in range(2)]
-        large, small = (model.double() if use_torch else native_decoder(model) for model in models)
+        large, small = (model.double() if use_torch else native_model(model) for model in models)
         sources = prompts(count, seed)
     else:
         shape = draw(transformer_settings().filter(lambda settings: settings.self_attention == "attention"))
@@ -278,30 +278,30 @@ def test_M42_draft_model_does_not_change_results(models, data):
 
 
 def test_M42_draft_length_adapts_to_acceptance():
-    large = native_decoder(random_decoder(SMALL, spread=2.0))
+    large = native_model(random_decoder(SMALL, spread=2.0))
     options = SearchOptions(beam=1, max_length=31, max_ratio=float("inf"))
     sources = prompts(3, 1, max_length=5)
     for (hypothesis,) in search(large, inputs(sources), options, drafter=large):
         assert hypothesis.draft.accepted == hypothesis.draft.proposed
         assert hypothesis.draft.passes <= 6  # 4 tokens, 8, then 16
-    other = native_decoder(random_decoder(SMALL, seed=7, spread=2.0))
+    other = native_model(random_decoder(SMALL, seed=7, spread=2.0))
     for (hypothesis,) in search(large, inputs(sources), options, drafter=other):
         assert hypothesis.draft.proposed < 20
 
 
 def test_M42_unsuitable_draft_models_and_options_are_rejected():
-    large = native_decoder(random_decoder(SMALL, spread=2.0))
+    large = native_model(random_decoder(SMALL, spread=2.0))
     options = SearchOptions(beam=1, max_length=30, max_ratio=float("inf"))
     sources = prompts(3, 1, max_length=5)
     for drafter, message in (
-        (native_decoder(random_decoder(SMALL, vocabulary=29)), "29 tokens and the model one of 23"),
+        (native_model(random_decoder(SMALL, vocabulary=29)), "29 tokens and the model one of 23"),
         (random_model(SHAPE.model_copy(update={"self_attention": "ssru"})), "one token at a time"),
     ):
         with pytest.raises(SettingsError, match=message):
             search(large, inputs(sources), options, drafter=drafter)
     with pytest.raises(SettingsError, match="drafts need greedy search"):
         search(large, inputs(sources), replace(options, beam=2), drafter=large)
-    short = native_decoder(random_decoder(SMALL.model_copy(update={"max_length": 8}), spread=2.0))
+    short = native_model(random_decoder(SMALL.model_copy(update={"max_length": 8}), spread=2.0))
     assert without_draft_use(search(large, inputs(sources), options, drafter=short)) == search(
         large, inputs(sources), options
     )

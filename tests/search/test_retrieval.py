@@ -15,7 +15,7 @@ from native_models import (
     sentences,
     transformer_settings,
 )
-from prompted_models import decoder_only_settings, native_decoder, prompts, random_decoder
+from prompted_models import decoder_only_settings, prompts, random_decoder
 from random_searches import options, phrases_for, prefixes_for, random_shortlist, search_or_error
 from search_inputs import inputs
 
@@ -57,7 +57,7 @@ def engines(draw):
     seed, count = draw(st.integers(0, 10**6)), draw(st.integers(1, 6))
     if draw(st.booleans()):
         model = random_decoder(draw(decoder_only_settings()), seed, spread=2.0)
-        return native_decoder(model), prompts(count, seed), seed
+        return native_model(model), prompts(count, seed), seed
     model = random_model(draw(transformer_settings() | recurrent_settings()), seed, spread=2.0)
     engine = native_model(model, draw(st.sampled_from(["float32", "int8"])), draw(st.integers(1, 2)))
     if draw(st.booleans()):

@@ -15,7 +15,7 @@ from native_models import (
     sentences,
     transformer_settings,
 )
-from prompted_models import decoder_only_settings, native_decoder, prompts, random_decoder
+from prompted_models import decoder_only_settings, prompts, random_decoder
 from random_searches import options, phrases_for, prefixes_for, random_shortlist, search_or_error
 from search_inputs import inputs
 
@@ -72,7 +72,7 @@ def test_engine_search_matches_numpy_search(data):
 @given(st.data())
 def test_engine_continuations_match_numpy_search(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 7))
-    engine = native_decoder(random_decoder(data.draw(decoder_only_settings()), seed, spread=2.0))
+    engine = native_model(random_decoder(data.draw(decoder_only_settings()), seed, spread=2.0))
     search_options = replace(data.draw(options()), max_ratio=float("inf"))
     check_equal(
         engine,
@@ -87,7 +87,7 @@ def test_engine_continuations_match_numpy_search(data):
 @given(st.data())
 def test_search_ends_at_any_of_several_end_tokens(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 5))
-    plain = native_decoder(random_decoder(data.draw(decoder_only_settings()), seed, spread=2.0))
+    plain = native_model(random_decoder(data.draw(decoder_only_settings()), seed, spread=2.0))
     engine = copy.copy(plain)
     others = data.draw(st.lists(st.integers(4, plain.vocabulary - 1), min_size=1, max_size=9, unique=True))
     half = data.draw(st.integers(0, len(others)))

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from json_files import edited
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS
@@ -115,11 +116,17 @@ def ends(entry):
 
 
 def write_weights(folder, content):
-    """Write the weight file of an int8 folder, and its size and checksum to the configuration."""
+    """Write the weight file of a quantised folder, and its size and checksum to the configuration."""
     (folder / WEIGHTS).write_bytes(content)
-    config = json.loads((folder / CONFIG).read_text())
-    config["weights"] |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    (folder / CONFIG).write_text(json.dumps(config))
+    with edited(folder / CONFIG) as config:
+        config["weights"] |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def rewrite_weights(folder, change):
+    """Change the tensors of a quantised folder."""
+    tensors = {name: np.array(tensor.values) for name, tensor in open_tensors(folder / WEIGHTS).items()}
+    change(tensors)
+    write_weights(folder, aligned_bytes(tensors))
 
 
 def same_tensors(original, changed):

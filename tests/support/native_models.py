@@ -5,7 +5,7 @@ import torch
 from hypothesis import strategies as st
 
 from uwaga.decoder import Choice, Symbols
-from uwaga.engine import NativeModel
+from uwaga.engine import NativeModel, Shortlist
 from uwaga.engine.packing import pack
 from uwaga.models.build import build_model
 from uwaga.settings import TransformerSettings
@@ -124,14 +124,22 @@ def random_model(settings, seed=0, source=23, target=23, spread=1.0):
     return randomise(lambda: build_model(settings, SYMBOLS, source, target), seed, spread)
 
 
-def native_model(model, precision="float32", threads=1, isa=None, levels=127, keep=(), shared_width=384):
+def native_model(model, precision="float32", threads=1, isa=None, keep=(), shared_width=384):
     """Return a native model with the weights of a torch model."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
-    source = model.source_embedding.num_embeddings
-    packed = pack(model.settings, (source, model.vocabulary), state.__getitem__, precision, keep, levels)
-    return NativeModel(
-        model.settings, model.symbols, (source, model.vocabulary), packed, threads, isa, shared_width
-    )
+    source = getattr(model, "source_embedding", None)
+    sizes = (model.vocabulary if source is None else source.num_embeddings, model.vocabulary)
+    packed = pack(model.settings, sizes, state.__getitem__, precision, keep)
+    return NativeModel(model.settings, model.symbols, sizes, packed, threads, isa, shared_width)
+
+
+def random_shortlist(source, target, seed=0, common=7, longest=5):
+    """Return a shortlist of random common tokens and of a random list for each source token."""
+    rng = np.random.default_rng(seed)
+    lists = [np.unique(rng.integers(0, target, rng.integers(0, longest + 1))) for _ in range(source)]
+    first = np.cumsum([0, *map(len, lists)])
+    parts = np.unique(rng.integers(0, target, common)), first, np.concatenate(lists)
+    return Shortlist(*(part.astype(np.int32) for part in parts), target)
 
 
 def sentences(count, seed=0, max_length=12, vocabulary=23):
@@ -171,3 +179,9 @@ def step_both(model, peer, sources, steps, beams=2, seed=0, start=SYMBOLS.start)
             selected = rng.permutation(sentence_count)[: sentence_count - 1]
             states, sentence_count = [state.select(selected) for state in states], sentence_count - 1
         tokens = rng.integers(0, model.vocabulary, sentence_count * beams)
+
+
+def mean_difference(model, peer, sources, steps=6, start=SYMBOLS.start):
+    """Return the mean difference of the log-probabilities of two models in :func:`step_both`."""
+    pairs = step_both(model, peer, sources, steps, start=start)
+    return np.mean([np.abs(step.log_probs - other.log_probs).mean() for step, other in pairs])

@@ -1,11 +1,9 @@
-"""Random decoder-only models, in torch and on the engine."""
+"""Random decoder-only models."""
 
 import numpy as np
 from hypothesis import strategies as st
 from native_models import MAX_LENGTH, SYMBOLS, randomise, transformer_settings
 
-from uwaga.engine import NativeModel
-from uwaga.engine.packing import pack
 from uwaga.models.decoder_only import DecoderOnly
 from uwaga.settings import BlockSettings, DecoderOnlySettings
 
@@ -39,6 +37,10 @@ FAMILIES = {
     "gemma3": GEMMA | {"query_key_norm": "before", "local_rotary": {"base": 9.0}},
 }
 """Settings of a tiny model of each family, in addition to :data:`COMMON`."""
+GPT2 = DecoderOnlySettings(
+    **{"layers": 3, "width": 24, "heads": 3, "feed_forward": 44, "activation": "gelu_tanh", "norm": "pre"},
+    **{"max_length": 40, "embedding_scale": False},
+)
 
 
 def family_settings(name: str, **changes) -> DecoderOnlySettings:
@@ -85,14 +87,6 @@ def recent_mechanisms(draw, shape):
 
 def random_decoder(settings: DecoderOnlySettings, seed=0, vocabulary=23, spread=1.0):
     return randomise(lambda: DecoderOnly(settings, SYMBOLS, vocabulary), seed, spread)
-
-
-def native_decoder(model, precision="float32", threads=1, isa=None, keep=(), shared_width=384):
-    """Return a native model with the weights of a torch model."""
-    state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
-    sizes = (model.vocabulary, model.vocabulary)
-    packed = pack(model.settings, sizes, state.__getitem__, precision, keep)
-    return NativeModel(model.settings, model.symbols, sizes, packed, threads, isa, shared_width)
 
 
 def prompts(count, seed=0, max_length=MAX_LENGTH // 2, vocabulary=23):
