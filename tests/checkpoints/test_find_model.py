@@ -1,6 +1,5 @@
 """Resolution of model names: the bundled folder, local folders, a Hugging Face cache or repository."""
 
-import subprocess
 import sys
 
 import huggingface_hub
@@ -166,14 +165,3 @@ def test_bundled_model_is_the_default(tmp_path, monkeypatch):
         find_model()
     save(tmp_path / "bundled")
     assert find_model() == tmp_path / "bundled"
-
-
-def test_find_model_does_not_import_torch(tmp_path):
-    code = (
-        "import sys; from uwaga.library.hub import find_model; find_model(sys.argv[1]); "
-        "print('torch' in sys.modules)"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
-    )
-    assert run.stdout == "False\n"

@@ -1,7 +1,5 @@
 """``uwaga train`` on the command line: the template, changed settings, errors without a traceback."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -113,17 +111,6 @@ def test_init_writes_settings_with_the_given_corpora_and_preset(tmp_path, capsys
     assert "train --init" in capsys.readouterr().err
     assert run("train", tmp_path) == 1
     assert "is a folder" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_init_does_not_import_torch(tmp_path: Path) -> None:
-    code = (
-        "import sys\nfrom uwaga.cli.main import main\n"
-        f"try: main(['train', '--init', {str(tmp_path / 'new.yaml')!r}])\n"
-        "except SystemExit as end: assert not end.code\n"
-        "assert 'torch' not in sys.modules and 'sentencepiece' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """Commands: lazy imports, help pages and errors in options."""
 
 import re
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
@@ -68,19 +66,6 @@ def test_unknown_command_error_suggests_similar_commands():
     assert "invent" not in Commands()
     result = run_uwaga("trian", code=2)
     assert "'train'" in result.output
-
-
-def test_commands_are_imported_lazily():
-    code = (
-        "import sys\nfrom uwaga.cli.main import main\n"
-        "try: main(['translate', '--help'])\nexcept SystemExit: pass\n"
-        "print([name for name in sys.modules if name.startswith('uwaga')])"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = result.stdout.splitlines()[-1]
-    assert "uwaga.cli.translate'" in loaded
-    assert "uwaga.cli.train'" not in loaded
-    assert "uwaga_server.cli.serve'" not in loaded
 
 
 COMMANDS_WITH_POSITIONAL_MODEL = {

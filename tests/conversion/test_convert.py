@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -251,18 +249,6 @@ def test_command_line_prints_differences_and_errors(tmp_path):
     assert not (tmp_path / "b2").exists()
     config = json.loads((tmp_path / "b/config.json").read_text())
     assert config["model_type"] == "pegasus"
-
-
-@pytest.mark.slow
-def test_convert_imports_neither_transformers_nor_ctranslate2(tmp_path):
-    code = (
-        "import sys; from uwaga.cli.main import main\n"
-        "try: main(sys.argv[1:])\n"
-        "except SystemExit as end: assert not end.code, end.code\n"
-        "assert not {'transformers', 'ctranslate2'} & set(sys.modules)"
-    )
-    command = [sys.executable, "-c", code, "convert", str(NUMBERS), str(tmp_path / "m"), "--to", "pegasus"]
-    subprocess.run(command, check=True, capture_output=True)
 
 
 OPTIONS = st.builds(

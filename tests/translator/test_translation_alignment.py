@@ -1,8 +1,6 @@
 """Word alignment with every kind of decoder, which does not change translations."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -277,12 +275,3 @@ def test_head_errors_are_lowest_for_the_head_that_produced_the_links(bundled):
     ):
         with pytest.raises(DataError, match=message):
             head_errors(bundled["int8"], invalid_pairs, links)
-
-
-@pytest.mark.slow
-def test_native_engine_aligns_without_torch():
-    code = (
-        "import sys, uwaga; one = uwaga.load(threads=1).translate('He left.', alignment=True); "
-        "assert one.alignment.links; assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
