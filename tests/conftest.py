@@ -51,6 +51,14 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
+def translator():
+    """The bundled model."""
+    import uwaga
+
+    return uwaga.load(threads=1)
+
+
+@pytest.fixture(scope="session")
 def anyio_backend():
     """Run asynchronous tests with asyncio alone."""
     return "asyncio"

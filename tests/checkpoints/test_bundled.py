@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-import uwaga
 from uwaga.library.hub import find_model
 from uwaga.translator import Translator
 
@@ -19,11 +18,6 @@ SENTENCES = [
     "My sister is older than me.",
     "Do you speak German?",
 ]
-
-
-@pytest.fixture(scope="module")
-def translator() -> Translator:
-    return uwaga.load()
 
 
 def bundled_folder() -> Path:

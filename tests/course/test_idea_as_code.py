@@ -47,11 +47,6 @@ def model(code):
     return code.load()
 
 
-@pytest.fixture(scope="module")
-def translator():
-    return uwaga.load()
-
-
 def test_course_program_is_short_and_computes_only_with_numpy():
     assert len(SOURCE.splitlines()) <= 60
     imports = re.findall(r"^(?:import|from) (\w+)", SOURCE, re.MULTILINE)

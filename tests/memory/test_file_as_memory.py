@@ -53,11 +53,6 @@ VERSION_2 = """<xliff version="2.0" srcLang="en" trgLang="de"><file id="f"><unit
 """
 
 
-@pytest.fixture(scope="module")
-def translator() -> uwaga.Translator:
-    return uwaga.load(threads=1)
-
-
 def completed(translator: uwaga.Translator, path: Path) -> str:
     """Return the text of a document translated with the document itself as its memory."""
     output = path.with_stem("completed")

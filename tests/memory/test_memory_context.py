@@ -49,11 +49,6 @@ DOCUMENTS_WITHOUT_KEYS = {
 }
 
 
-@pytest.fixture(scope="module")
-def translator() -> uwaga.Translator:
-    return uwaga.load(threads=1)
-
-
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
     memory = Memory.create(tmp_path / "a.uwm", "en", "de")

@@ -39,11 +39,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def translator() -> uwaga.Translator:
-    return uwaga.load(threads=1)
-
-
 def used(translation: uwaga.Translation) -> list[tuple[str, str]]:
     return [(use.used, use.origin) for use in translation.memory]
 

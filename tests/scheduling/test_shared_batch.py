@@ -39,11 +39,6 @@ ALLOW_SLOW_EXAMPLES = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")
-def translator() -> Translator:
-    return Translator.load(threads=1)
-
-
-@pytest.fixture(scope="module")
 def models() -> ModelBatches:
     return ModelBatches()
 

@@ -19,11 +19,6 @@ pytestmark = pytest.mark.anyio
 TEXTS = ["A dog runs across the grass.", "Two men are cooking.", "A girl in a red dress.\n\nShe smiles.", ""]
 
 
-@pytest.fixture(scope="module")
-def translator() -> Translator:
-    return Translator.load(threads=1)
-
-
 async def test_asynchronous_results_equal_synchronous_results(translator: Translator) -> None:
     async with AsyncTranslator(translator) as shared:
         requests = [shared.translate(text, nbest=2) for text in TEXTS]

@@ -11,7 +11,6 @@ import tiny_models as tiny
 from hypothesis import given
 from hypothesis import strategies as st
 
-import uwaga
 from uwaga.markup.inline import Tag, plain_text
 from uwaga.markup.typography import ASCII_EQUIVALENTS, apply_edits, ascii_edits
 from uwaga.results.translation import Translation
@@ -24,11 +23,6 @@ from uwaga.translator.split import KnownCharacters
 from uwaga.translator.text import Text
 
 SIGNS = "₽→≥≤×±§•★♪½¼²©™日本Łéñ😀👋🏽"
-
-
-@pytest.fixture(scope="module")
-def translator():
-    return uwaga.load(threads=1)
 
 
 class LossyModel:

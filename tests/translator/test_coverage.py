@@ -27,11 +27,6 @@ from uwaga.translator.text import Passage, Sentence
 MEETING = "The meeting starts at 9:30 on Monday."
 
 
-@pytest.fixture(scope="module")
-def bundled():
-    return uwaga.load(threads=1)
-
-
 @pytest.mark.parametrize(
     ("source", "target", "missing", "added"),
     [
@@ -280,24 +275,24 @@ def test_improbable_forced_words_are_no_translation():
         ("A man is dancing with a dog between his legs.", "Hund", "dog"),
     ],
 )
-def test_word_whose_link_is_shared_counts_as_omitted(bundled, mode, text, lacking, omitted):
-    translation = bundled.translate(text, coverage=mode)
+def test_word_whose_link_is_shared_counts_as_omitted(translator, mode, text, lacking, omitted):
+    translation = translator.translate(text, coverage=mode)
     assert lacking not in translation.text  # otherwise the sentence no longer tests anything
     assert omitted in translation.coverage.omitted
 
 
 @pytest.mark.parametrize("mode", [True, "unaligned"])
-def test_word_lost_after_a_forced_prefix_is_reported(bundled, mode):
+def test_word_lost_after_a_forced_prefix_is_reported(translator, mode):
     text = "I would like to buy a small red car tomorrow"
-    complete = bundled.translate(text, coverage=mode, prefix="Ich möchte morgen ein schönes")
+    complete = translator.translate(text, coverage=mode, prefix="Ich möchte morgen ein schönes")
     assert "rotes" in complete.text and complete.coverage.omitted == ()
-    incomplete = bundled.translate(text, coverage=mode, prefix="Ich möchte morgen ein winziges")
+    incomplete = translator.translate(text, coverage=mode, prefix="Ich möchte morgen ein winziges")
     assert "rot" not in incomplete.text  # otherwise the prefix no longer tests anything
     assert incomplete.coverage.omitted == ("red",)
 
 
-def test_word_without_any_link_counts_as_omitted_even_without_a_likelihood_gain(bundled):
-    result = bundled.translate("It gets dark early in winter.", coverage=True)
+def test_word_without_any_link_counts_as_omitted_even_without_a_likelihood_gain(translator):
+    result = translator.translate("It gets dark early in winter.", coverage=True)
     assert result.text == "Im Winter wird es dunkel."
     assert result.coverage.omitted == ("early",)
 
@@ -314,9 +309,9 @@ def test_source_words_aligned_with_improbable_tokens_are_doubtful():
     assert improbable_source_starts(passage) == {0, 4}
 
 
-def test_omitted_word_is_reported(bundled):
+def test_omitted_word_is_reported(translator):
     texts = [MEETING, "I want to buy a car.", "Tom", "", "12"]
-    incomplete, *complete = bundled.translate(texts, coverage=True)
+    incomplete, *complete = translator.translate(texts, coverage=True)
     assert "Montag" not in incomplete.text  # otherwise the sentence no longer tests anything
     assert incomplete.coverage.omitted == ("Monday",) and incomplete.to_dict()["coverage"]["omitted"] == [
         "Monday"
@@ -325,14 +320,14 @@ def test_omitted_word_is_reported(bundled):
     assert [translation.coverage for translation in complete] == [Coverage()] * 4 and not any(
         translation.warnings for translation in complete
     )
-    assert [translation.text for translation in bundled.translate(texts)] == [
+    assert [translation.text for translation in translator.translate(texts)] == [
         incomplete.text,
         *(translation.text for translation in complete),
     ]
-    assert bundled.translate(MEETING).coverage is None
+    assert translator.translate(MEETING).coverage is None
 
 
-def test_unaligned_mode_of_coverage_scores_only_unaligned_words(bundled, monkeypatch):
+def test_unaligned_mode_of_coverage_scores_only_unaligned_words(translator, monkeypatch):
     scored = []
     original = coverage.score_in_batches
 
@@ -341,20 +336,20 @@ def test_unaligned_mode_of_coverage_scores_only_unaligned_words(bundled, monkeyp
         return original(scores, pairs, *arguments)
 
     monkeypatch.setattr(coverage, "score_in_batches", in_batches)
-    translations = [bundled.translate(MEETING, coverage=words) for words in (True, "unaligned")]
+    translations = [translator.translate(MEETING, coverage=words) for words in (True, "unaligned")]
     assert translations[0].coverage == translations[1].coverage
     assert translations[0].coverage == Coverage(("Monday",), omitted_spans=((30, 36),))
     # "Monday", which is linked to nothing, is omitted without being scored.
     assert scored == [1 + len(["meeting", "starts", "9"])]
 
 
-def test_coverage_is_reported_for_html_split_texts_and_model_chains(bundled):
-    page = bundled.translate(f"<p>I like <b>dogs</b>.</p><p>{MEETING}</p>", format="html", coverage=True)
+def test_coverage_is_reported_for_html_split_texts_and_model_chains(translator):
+    page = translator.translate(f"<p>I like <b>dogs</b>.</p><p>{MEETING}</p>", format="html", coverage=True)
     assert page.coverage.omitted == ("Monday",)
-    sentences = bundled.translate(f"I like dogs. {MEETING}", split="sentences", coverage=True)
+    sentences = translator.translate(f"I like dogs. {MEETING}", split="sentences", coverage=True)
     assert sentences.coverage.omitted == ("Monday",)
-    second = replace(bundled.model, languages=("src", "tgt"), known=None)
-    chain = uwaga.Translator(bundled.model, second).translate(MEETING, coverage=True)
+    second = replace(translator.model, languages=("src", "tgt"), known=None)
+    chain = uwaga.Translator(translator.model, second).translate(MEETING, coverage=True)
     assert chain.coverage == combine_coverage(step.coverage for step in chain.steps)
     assert "Monday" in chain.coverage.omitted
 
@@ -375,50 +370,50 @@ def test_combined_coverage_contains_the_parts_whose_coverage_is_known():
 @pytest.mark.parametrize(
     "words", ["He sees. {0} {0}", "“{0}” http://sees.com/x {0}", "He sees {{name}}. {0}"]
 )
-def test_each_omitted_word_has_its_own_span_in_the_source(bundled, words):
+def test_each_omitted_word_has_its_own_span_in_the_source(translator, words):
     text = words.format("The man carries near and school small garden large sees.")
-    coverage = bundled.translate(text, coverage=True).coverage
+    coverage = translator.translate(text, coverage=True).coverage
     assert len(coverage.omitted) == len(set(coverage.omitted_spans)) > 0
     assert [text[start:end] for start, end in coverage.omitted_spans] == list(coverage.omitted)
     assert list(coverage.omitted_spans) == sorted(coverage.omitted_spans)
     assert min(coverage.omitted_spans)[0] >= text.index("The man")
-    assert bundled.translate(f"<p>{text}</p>", coverage=True, format="html").coverage.omitted_spans == ()
+    assert translator.translate(f"<p>{text}</p>", coverage=True, format="html").coverage.omitted_spans == ()
 
 
-def test_streams_reject_the_coverage_option(bundled):
+def test_streams_reject_the_coverage_option(translator):
     with pytest.raises(SettingsError, match="coverage"):
-        list(bundled.stream(MEETING, coverage=True))
+        list(translator.stream(MEETING, coverage=True))
 
 
-def test_missing_numbers_are_reported_without_the_coverage_option(bundled):
+def test_missing_numbers_are_reported_without_the_coverage_option(translator):
     number = "It costs 1,250,000 dollars."
     texts = [number, f"{number} {{name}}"]
-    for translation in bundled.translate(texts):
+    for translation in translator.translate(texts):
         assert "number missing from the translation: '1,250,000'" in translation.warnings
-    page = bundled.translate(f"<p>{number}</p>", format="html")
+    page = translator.translate(f"<p>{number}</p>", format="html")
     assert any("'1,250,000'" in warning for warning in page.warnings)
 
 
-def test_number_that_coverage_examines_is_reported_once(bundled):
+def test_number_that_coverage_examines_is_reported_once(translator):
     for text in ("He sold seventy thousand cars.", "As a prank, some students let three goats loose."):
-        translation = bundled.translate(text, coverage=True)
+        translation = translator.translate(text, coverage=True)
         numbers = {word for number in translation.coverage.missing_numbers for word in number.split()}
         assert numbers and numbers.isdisjoint(translation.coverage.omitted)
         assert len(translation.coverage.omitted) == len(translation.coverage.omitted_spans)
 
 
 @pytest.mark.parametrize("coverage", [False, True])
-def test_missing_numbers_in_words_are_reported(bundled, coverage):
+def test_missing_numbers_in_words_are_reported(translator, coverage):
     text = "He sold seventy thousand cars."
-    translation = bundled.translate(text, coverage=coverage)
+    translation = translator.translate(text, coverage=coverage)
     assert "siebzigtausend" not in translation.text  # otherwise the sentence no longer tests anything
     assert "number missing from the translation: 'seventy thousand'" in translation.warnings
-    page = bundled.translate(f"<p>{text}</p>", format="html")
+    page = translator.translate(f"<p>{text}</p>", format="html")
     assert any("'seventy thousand'" in warning for warning in page.warnings)
 
 
 @pytest.mark.parametrize("coverage", [True, "unaligned"])
-def test_coverage_is_reported_with_terms_and_alternatives(bundled, coverage):
+def test_coverage_is_reported_with_terms_and_alternatives(translator, coverage):
     options = {
         "prefix": "Ich möchte einen PKW kaufen.",
         "glossary": {"car": "Wagen"},
@@ -426,10 +421,10 @@ def test_coverage_is_reported_with_terms_and_alternatives(bundled, coverage):
         "split": "never",
     }
     for text in ("I want to buy a car.", "I want to buy a red car."):
-        best = bundled.translate(text, **options, nbest=5)
+        best = translator.translate(text, **options, nbest=5)
         assert len(best.alternatives) == 4 and best.coverage is not None
-        assert best.text == bundled.translate(text, **{**options, "coverage": False}, nbest=5).text
-    plain = bundled.translate("A car. A dog.", glossary={"car": "Wagen"}, coverage=coverage, nbest=5)
+        assert best.text == translator.translate(text, **{**options, "coverage": False}, nbest=5).text
+    plain = translator.translate("A car. A dog.", glossary={"car": "Wagen"}, coverage=coverage, nbest=5)
     assert plain.coverage is not None and "Wagen" in plain.text
 
 
@@ -486,7 +481,7 @@ def test_detection_of_additions_takes_linear_time(part):
     assert growth(find_additions, part * 4_000, part * 16_000, limit=3, attempts=8) < 3
 
 
-def test_function_words_are_recognised(bundled):
+def test_function_words_are_recognised(translator):
     text = "In order to go down, he will not order either a book upon request."
     words = {text[start:].split()[0].strip(",.") for start in function_words(text, "en")}
     assert (
@@ -499,10 +494,10 @@ def test_function_words_are_recognised(bundled):
     assert {first, second} < function_words(polite, "en") and third not in function_words(polite, "en")
 
 
-def test_term_forced_by_a_glossary_causes_no_coverage_warning(bundled):
+def test_term_forced_by_a_glossary_causes_no_coverage_warning(translator):
     glossary = {"car": "Karosse", "Monday": "Wochenbeginn"}
-    translation = bundled.translate("The car is fast.", glossary=glossary, coverage=True)
+    translation = translator.translate("The car is fast.", glossary=glossary, coverage=True)
     assert translation.terms[0].applied and "Karosse" in translation.text and not translation.warnings
-    forced = bundled.translate(MEETING, glossary=glossary, coverage=True)
+    forced = translator.translate(MEETING, glossary=glossary, coverage=True)
     assert not any(warning.startswith(UNFAMILIAR_TEXT) for warning in forced.warnings)
     assert "Monday" not in forced.coverage.omitted

@@ -1,20 +1,12 @@
 """The ``format`` and ``placeholders`` options of translators."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
 from uwaga.alignment.words import word_spans
 from uwaga.errors import DataError, SettingsError
 from uwaga.translator import Model, Request, Translator
-
-
-@pytest.fixture(scope="module")
-def translator() -> Translator:
-    return Translator.load(threads=1)
-
 
 HTML = '<p>A man in a <b>blue shirt</b> sings.</p><img alt="Two dogs"><p>Two <i>cats</i> &amp; {n} dogs.</p>'
 
@@ -87,16 +79,6 @@ def test_run_method_accepts_requests_with_a_format(translator: Translator) -> No
     translations = list(translator.run((Request(line, format="html") for line in lines), window=1))
     assert translations[0].text.count("<b>") == 1
     assert translations == translator.translate(lines, format="html")
-
-
-@pytest.mark.slow
-def test_translating_markup_imports_neither_torch_nor_lxml() -> None:
-    code = (
-        "import sys, uwaga; uwaga.load(threads=1).translate('A <b>dog</b> of {x}.', format='html'); "
-        "print({'torch', 'lxml', 'markdown_it'} & set(sys.modules))"
-    )
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert process.stdout.splitlines()[-1] == "set()"
 
 
 def test_alignment_links_placeholders(translator: Translator) -> None:

@@ -24,11 +24,6 @@ TEXTS: tuple[Inline, ...] = (
 )
 
 
-@pytest.fixture(scope="module")
-def translator() -> Translator:
-    return Translator.load(threads=1)
-
-
 @pytest.mark.parametrize("pivot", [False, True])
 def test_tags_are_kept_and_the_text_equals_the_translation_without_tags(translator, pivot) -> None:
     chain = translator.then(with_swapped_languages(translator)) if pivot else translator

@@ -21,11 +21,6 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def translator():
-    return Translator.load()
-
-
 def test_M42_draft_does_not_change_translations(translator):
     plain = translator.translate(TEXTS, beam=1, split="sentences")
     texts = [translation.text for translation in plain]

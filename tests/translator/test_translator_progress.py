@@ -2,14 +2,8 @@
 
 import pytest
 
-import uwaga
 from uwaga.results.translation import WordAlignment
 from uwaga.translator.translator import PROGRESS_WINDOW
-
-
-@pytest.fixture(scope="module")
-def translator():
-    return uwaga.load(threads=1)
 
 
 @pytest.mark.parametrize("count", [1, PROGRESS_WINDOW, PROGRESS_WINDOW * 2 + 1])
