@@ -65,15 +65,10 @@ def start(*arguments: object, limit: int | None = None, cwd: Path) -> subprocess
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     return subprocess.Popen(
-        [sys.executable, "-m", "uwaga", *map(str, arguments)],
-        cwd=cwd,
-        env=ENVIRONMENT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-m", "uwaga", *map(str, arguments)], cwd=cwd, env=ENVIRONMENT,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=limit_file_size,
-    )
+    )  # fmt: skip
 
 
 def wait(process: subprocess.Popen[str]) -> tuple[int, str]:

@@ -43,11 +43,8 @@ def test_report_lists_all_measurements():
     total = len(progress)
     assert progress == [(completed, total) for completed in range(1, total + 1)]
     assert [rate.name for rate in report.memory] == [
-        *machine.READ_SIZES,
-        machine.BEYOND_CACHES,
-        "int8 weights of a step",
-        "float32 weights of a step",
-    ]
+        *machine.READ_SIZES, machine.BEYOND_CACHES, "int8 weights of a step", "float32 weights of a step",
+    ]  # fmt: skip
     assert [(kernel.kernel, kernel.numbers, kernel.rows) for kernel in report.kernels] == [
         case[:3] for case in KERNEL_CASES
     ]
@@ -92,15 +89,11 @@ def test_unknown_instruction_set_is_rejected(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"formats": ["int8", "int7"]}, "dtype"),
-        ({"formats": [""]}, "dtype"),
-        ({"threads": -1}, "threads"),
-        ({"threads": 1 << 20}, "threads"),
-        ({"seconds": 0.0}, "seconds"),
-        ({"seconds": math.nan}, "seconds"),
+        ({"formats": ["int8", "int7"]}, "dtype"), ({"formats": [""]}, "dtype"), ({"threads": -1}, "threads"),
+        ({"threads": 1 << 20}, "threads"), ({"seconds": 0.0}, "seconds"), ({"seconds": math.nan}, "seconds"),
         ({"seconds": 1e9}, "seconds"),
     ],
-)
+)  # fmt: skip
 def test_invalid_option_is_rejected(options, named):
     with pytest.raises(SettingsError, match=named):
         run_measure(**options)

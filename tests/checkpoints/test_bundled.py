@@ -9,15 +9,10 @@ from uwaga.translator import Translator
 
 CAR = ("Ich will ein Auto kaufen.", "Ich möchte ein Auto kaufen.")
 SENTENCES = [
-    "Good morning!",
-    "Where is the train station?",
-    "I don't know what to say.",
-    "She has been living in Boston for three years.",
-    "Tom asked Mary whether she could help him on Monday.",
-    "It's raining.",
-    "My sister is older than me.",
-    "Do you speak German?",
-]
+    "Good morning!", "Where is the train station?", "I don't know what to say.",
+    "She has been living in Boston for three years.", "Tom asked Mary whether she could help him on Monday.",
+    "It's raining.", "My sister is older than me.", "Do you speak German?",
+]  # fmt: skip
 
 
 def bundled_folder() -> Path:

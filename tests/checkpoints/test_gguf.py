@@ -156,12 +156,9 @@ def test_score_scale_of_the_largest_gemma_models_depends_on_the_width_and_the_he
     model = gguf_files.peer(case)
     empty = np.zeros((1, 1), np.float32)
     path = gguf_files.write(
-        tmp_path / "m.gguf",
-        case,
-        model,
-        metadata={f"{gguf_files.CASES[case][0]}.block_count": layers},
+        tmp_path / "m.gguf", case, model, metadata={f"{gguf_files.CASES[case][0]}.block_count": layers},
         tensors={f"spare.{number}": empty for number in range(layers)},
-    )
+    )  # fmt: skip
     with pytest.raises(ModelError, match=r"'blk\.\d+\..*missing"):
         read_gguf(path)
     assert read_settings(read_file(path), case).score_scale == scale == (64 / 4) ** -0.5

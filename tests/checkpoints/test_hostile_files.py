@@ -257,11 +257,8 @@ def test_valid_archive_with_a_non_ascii_member_name_is_read(tmp_path):
 
 
 LARGE_SIZES = {
-    "max_position_embeddings": 10**9,
-    "encoder_layers": 10**6,
-    "vocab_size": 10**9,
-    "d_model": 10**9,
-}
+    "max_position_embeddings": 10**9, "encoder_layers": 10**6, "vocab_size": 10**9, "d_model": 10**9,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("key", [*LARGE_SIZES, "decoder_layers", "encoder_ffn_dim"])
@@ -302,14 +299,11 @@ def test_changing_files_does_not_affect_a_loaded_model(tmp_path):
     cases = [
         (kind, engine, change)
         for kind, engine in [
-            ("int8", "native"),
-            ("uwaga", "native"),
-            ("uwaga", "torch"),
-            ("marian", "native"),
+            ("int8", "native"), ("uwaga", "native"), ("uwaga", "torch"), ("marian", "native"),
             ("marian", "torch"),
         ]
         for change in ("cut", "rewritten")
-    ]
+    ]  # fmt: skip
     for kind, engine, change in cases:
         shutil.copytree(tmp_path / kind, tmp_path / f"{kind}-{engine}-{change}")
     code = f"""

@@ -195,11 +195,8 @@ def test_pre_norm_blocks_and_learned_positions_match_pegasus(tmp_path):
 def test_search_options_are_read_from_decoder_yml_or_rejected(tmp_path):
     _, folder = write_models(tmp_path)
     decoder_settings = {
-        "models": ["model.npz"],
-        "vocabs": ["opus.vocab.yml"] * 2,
-        "beam-size": 3,
-        "normalize": 0.6,
-    }
+        "models": ["model.npz"], "vocabs": ["opus.vocab.yml"] * 2, "beam-size": 3, "normalize": 0.6,
+    }  # fmt: skip
     (folder / "decoder.yml").write_text(yaml.safe_dump(decoder_settings | {"relative-paths": True}))
     loaded = load_torch(folder)
     assert (loaded.options.beam, loaded.options.length_penalty, loaded.options.unknown) == (3, 0.6, False)

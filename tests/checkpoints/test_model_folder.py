@@ -26,14 +26,10 @@ from uwaga.search.options import options_from_settings
 from uwaga.settings import TransformerSettings
 
 VARIANTS = [
-    {"tie": "all"},
-    {"tie": "decoder"},
-    {"tie": "none"},
-    {"positions": "learned", "norm": "pre", "gated": True, "activation": "silu"},
-    {"self_attention": "ssru"},
-    {"self_attention": "aan"},
-    {"self_attention": "aan", "aan_layers": 3, "aan_gate": False},
-]
+    {"tie": "all"}, {"tie": "decoder"}, {"tie": "none"},
+    {"positions": "learned", "norm": "pre", "gated": True, "activation": "silu"}, {"self_attention": "ssru"},
+    {"self_attention": "aan"}, {"self_attention": "aan", "aan_layers": 3, "aan_gate": False},
+]  # fmt: skip
 
 
 def parts(joint=True, **changes):

@@ -313,12 +313,9 @@ def test_samples_follow_the_distribution_of_transformers(tmp_path, monkeypatch, 
     first_frequencies = np.bincount(step.tokens[:, 0], minlength=12) / GRID_POINTS
     for token in range(12):
         generated = peer.generate(
-            torch.tensor([source]),
-            decoder_input_ids=torch.tensor([[2, token]]),
-            output_scores=True,
-            return_dict_in_generate=True,
-            **sampling,
-        )
+            torch.tensor([source]), decoder_input_ids=torch.tensor([[2, token]]), output_scores=True,
+            return_dict_in_generate=True, **sampling,
+        )  # fmt: skip
         exact[token] = generated.scores[0].softmax(-1)[0].numpy()
     generated = peer.generate(
         torch.tensor([source]), output_scores=True, return_dict_in_generate=True, **sampling

@@ -75,12 +75,9 @@ def test_M29_logits_match_transformers(tmp_path, version):
         expected, cache = [], None
         for position in range(15):
             step = peer(
-                encoder_outputs=encoded,
-                attention_mask=mask,
-                decoder_input_ids=target[:, position : position + 1],
-                past_key_values=cache,
-                use_cache=True,
-            )
+                encoder_outputs=encoded, attention_mask=mask,
+                decoder_input_ids=target[:, position : position + 1], past_key_values=cache, use_cache=True,
+            )  # fmt: skip
             expected.append(step.logits)
             cache = step.past_key_values
         logits = model.logits(model.features(ids, target))

@@ -23,11 +23,8 @@ SIZES = {
     "eos_token_id": 1, "decoder_start_token_id": 0,
 }  # fmt: skip
 SOURCES = [
-    [9, 12, 30, 8, 1],
-    [5, 1],
-    [7, 7, 31, 22, 19, 4, 6, 3, 11, 13, 17, 29, 33, 35, 2, 40, 1],
-    [8, 20, 1],
-]
+    [9, 12, 30, 8, 1], [5, 1], [7, 7, 31, 22, 19, 4, 6, 3, 11, 13, 17, 29, 33, 35, 2, 40, 1], [8, 20, 1],
+]  # fmt: skip
 VERSIONS = {
     "t5": ("t5", {"feed_forward_proj": "relu"}, False),
     "t5 1.1": ("t5", {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}, True),

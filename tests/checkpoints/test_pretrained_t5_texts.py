@@ -64,23 +64,14 @@ def madlad(tmp_path_factory, request):
     model = io.BytesIO()
     tags = ["<2de>", "<2en>", "<2fr>", "<2zh_Latn>", "<2zh>", "<2translate>"]
     SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES),
-        model_writer=model,
-        model_type="unigram",
-        vocab_size=300,
-        user_defined_symbols=tags,
-        hard_vocab_limit=False,
-        minloglevel=2,
-        num_threads=1,
+        sentence_iterator=iter(LINES), model_writer=model, model_type="unigram", vocab_size=300,
+        user_defined_symbols=tags, hard_vocab_limit=False, minloglevel=2, num_threads=1,
         **{"unk_id": 0, "bos_id": 1, "eos_id": 2, "pad_id": -1},
-    )
+    )  # fmt: skip
     (path / "spiece.model").write_bytes(model.getvalue())
     settings = {
-        "tokenizer_class": "T5Tokenizer",
-        "eos_token": "</s>",
-        "unk_token": "<unk>",
-        "pad_token": "<s>",
-    }
+        "tokenizer_class": "T5Tokenizer", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<s>",
+    }  # fmt: skip
     (path / "tokenizer_config.json").write_text(json.dumps(settings | {"extra_ids": 0}))
     peer = transformers.T5Tokenizer.from_pretrained(path)
     if request.param == "tokenizer.json":

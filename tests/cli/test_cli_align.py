@@ -123,11 +123,8 @@ def test_evaluate_command_scores_alignments(folder):
     output = lines("evaluate", "--alignments", "made", "-r", "gold")
     # |A| = 4, |S| = 3, hits of sure 2, of possible 3
     assert [line.split() for line in output] == [
-        ["AER", f"{1 - 5 / 7:.4f}"],
-        ["precision", "0.7500"],
-        ["recall", "0.6667"],
-        ["pairs", "2"],
-    ]
+        ["AER", f"{1 - 5 / 7:.4f}"], ["precision", "0.7500"], ["recall", "0.6667"], ["pairs", "2"],
+    ]  # fmt: skip
     report = json.loads(
         "".join(lines("evaluate", "--alignments", "-", "-r", "gold", "--json", stdin="0-0\n1-1\n"))
     )

@@ -114,13 +114,9 @@ def test_download_on_a_terminal_asks_to_accept_the_licence(server, answer):
     controller, terminal = pty.openpty()
     words = [sys.executable, "-m", "uwaga", "models", "download", "en-pt"]
     process = subprocess.Popen(
-        words,
-        stdin=terminal,
-        stderr=terminal,
-        stdout=subprocess.PIPE,
-        text=True,
+        words, stdin=terminal, stderr=terminal, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"no_proxy": "*"},
-    )
+    )  # fmt: skip
     os.close(terminal)
     output, end, answered = b"", time.monotonic() + 60, False
     while time.monotonic() < end:
@@ -296,11 +292,8 @@ def test_catalogue_functions_work_as_shown_in_the_guide(server):
 def test_opus_mt_models_are_listed_by_language_pair(server):
     """Run in a new process, since ``huggingface_hub`` reads the address of the hub when it is imported."""
     card = {
-        "id": "Helsinki-NLP/opus-mt-en-de",
-        "cardData": {"license": "cc-by-4.0"},
-        "siblings": [],
-        "tags": [],
-    }
+        "id": "Helsinki-NLP/opus-mt-en-de", "cardData": {"license": "cc-by-4.0"}, "siblings": [], "tags": [],
+    }  # fmt: skip
     server.put("api/models/Helsinki-NLP/opus-mt-en-de", card)
     server.put(
         "api/models/Helsinki-NLP/opus-mt-tc-big-en-de",

@@ -187,11 +187,8 @@ def test_path_arguments_are_labelled_by_short_names(tmp_path):
     odd.mkdir()
     values = ["N=x/y", "runs/luong/model", "out/cho.tok.de", str(odd)]
     assert parse_labels(values, "--x") == {
-        "N": "x/y",
-        "luong": "runs/luong/model",
-        "cho": "out/cho.tok.de",
-        "a=b": str(odd),
-    }
+        "N": "x/y", "luong": "runs/luong/model", "cho": "out/cho.tok.de", "a=b": str(odd),
+    }  # fmt: skip
     with pytest.raises(SettingsError, match="two paths are named 'model'"):
         parse_labels(["model", "./model"], "--x")
 

@@ -526,12 +526,9 @@ def weakly_biased_target_prefix(library, folder, tmp_path):
     for beam in (1, 2):
         free = model.translate_batch(SOURCES, beam_size=beam, return_scores=True)
         biased = model.translate_batch(
-            SOURCES,
-            target_prefix=[["▁Wir", "▁wollen"], ["▁Gut"]],
-            beam_size=beam,
-            prefix_bias_beta=0.0000001,
-            return_scores=True,
-        )
+            SOURCES, target_prefix=[["▁Wir", "▁wollen"], ["▁Gut"]], beam_size=beam,
+            prefix_bias_beta=0.0000001, return_scores=True,
+        )  # fmt: skip
         for result, other in zip(biased, free, strict=True):
             assert result.hypotheses == other.hypotheses
             assert result.scores == pytest.approx(other.scores, abs=1e-5)
@@ -629,14 +626,11 @@ TRANSLATION_CALLS = [
     {"prefix_bias_beta": 0.9, "target_prefix": [["▁Ich", "▁will"], ["▁Gut"], None], "beam_size": 1},
     # A bias also favours tokens that are otherwise suppressed, repeated or too early.
     {
-        "prefix_bias_beta": 0.5,
-        "target_prefix": [["▁Ich", "▁Ich"], ["▁Guten"], ["</s>"]],
-        "no_repeat_ngram_size": 1,
-        "suppress_sequences": [["▁Guten"], ["."]],
-        "beam_size": 1,
+        "prefix_bias_beta": 0.5, "target_prefix": [["▁Ich", "▁Ich"], ["▁Guten"], ["</s>"]],
+        "no_repeat_ngram_size": 1, "suppress_sequences": [["▁Guten"], ["."]], "beam_size": 1,
     },
     {"suppress_sequences": [["</s>"]], "max_decoding_length": 9, "beam_size": 3, "num_hypotheses": 2},
-]
+]  # fmt: skip
 
 
 @pytest.mark.sampled(4)

@@ -29,14 +29,9 @@ def test_model_agrees_with_itself(exact):
     sources = comparison_sources(["forty-two", " ", "six hundred"], exact.source, exact.decoder)
     agreement = measure_agreement(exact.decoder, exact.decoder, sources)
     assert agreement.to_dict() == {
-        "sentences": 2,
-        "same": 1.0,
-        "tokens": 1.0,
-        "difference": 0.0,
-        "largest": 0.0,
-        "continued": False,
+        "sentences": 2, "same": 1.0, "tokens": 1.0, "difference": 0.0, "largest": 0.0, "continued": False,
         "measured_on": "sentences",
-    }
+    }  # fmt: skip
 
 
 def test_agreement_counts_equal_sentences_and_equal_initial_tokens(exact):
@@ -96,11 +91,8 @@ def test_export_writes_the_same_files_as_write_hugging_face(tmp_path):
 def test_agreement_verdict_depends_on_the_difference_in_log_probabilities():
     agreements = [Agreement(1, 0.0, 0.0, difference, 1.0) for difference in (0.0, 0.05, 0.2, 0.26)]
     assert [agreement.verdict.partition(":")[0] for agreement in agreements] == [
-        "good",
-        "good",
-        "fair",
-        "poor",
-    ]
+        "good", "good", "fair", "poor",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("precision", ["int8", "int4"])

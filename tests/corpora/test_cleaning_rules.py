@@ -113,11 +113,8 @@ def test_long_words_rule_ignores_languages_without_spaces():
 
 def test_characters_rule_rejects_control_and_private_use_characters():
     assert rejected("characters", ("a\x01", "b"), ("a\tb", "c"), ("a", "\ufffd"), ("a", "\ue000")) == [
-        True,
-        False,
-        True,
-        True,
-    ]
+        True, False, True, True,
+    ]  # fmt: skip
     assert not rejects("characters", "a\x01", "b", max_bad=1)
 
 

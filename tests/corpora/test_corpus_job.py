@@ -109,14 +109,8 @@ def test_output_lines_correspond_to_input_lines(tmp_path, text):
     progress = RecordingProgress()
     manifest = run(job(tmp_path / "out", text), progress=progress)
     assert written_lines(tmp_path / "out") == [
-        "a b\tA B",
-        "\t",
-        "c d\tC D",
-        "bad\t",
-        "ä ö\tÄ Ö",
-        "x\tX",
-        "y\tY",
-    ]
+        "a b\tA B", "\t", "c d\tC D", "bad\t", "ä ö\tÄ Ö", "x\tX", "y\tY",
+    ]  # fmt: skip
     assert list(manifest.parts) == progress.parts == [f"part-0000{n}.tsv.gz" for n in range(4)]
     assert (manifest.total("rows"), manifest.total("empty"), manifest.total("failed")) == (7, 1, 1)
     assert manifest.parts["part-00001.tsv.gz"].failures == ((4, "line 4: bad"),)
@@ -309,11 +303,8 @@ def test_texts_and_references_are_read_from_each_corpus_format(tmp_path):
     ]
     texts = text_input([tmp_path / "c.en", tmp_path / "c.de"])
     assert [(line.number, line.text) for line in texts.read()] == [
-        (1, "one"),
-        (2, "two"),
-        (3, "eins"),
-        (4, "zwei"),
-    ]
+        (1, "one"), (2, "two"), (3, "eins"), (4, "zwei"),
+    ]  # fmt: skip
     with pytest.raises(DataError, match=r"a\.tsv: line 2 has no column 2; its last column is 1"):
         text_input([tmp_path / "a.tsv"], 2).identify()
 

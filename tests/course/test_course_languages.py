@@ -202,13 +202,9 @@ def test_missing_label_translation_is_reported(languages, monkeypatch, tmp_path)
 def test_exercise_translations_with_wrong_fields_are_rejected(tmp_path, changes, message):
     english = all_exercises()["3.1"]
     texts = {
-        "question": "q",
-        "remarks": ["r"] * len(english.wrong),
-        "otherwise": "o",
-        "hint": "h",
-        "solution": "s",
-        "because": "b",
-    }
+        "question": "q", "remarks": ["r"] * len(english.wrong), "otherwise": "o", "hint": "h",
+        "solution": "s", "because": "b",
+    }  # fmt: skip
     path = tmp_path / "03.yaml"
     texts = {key: text for key, text in (texts | changes).items() if text is not None}
     path.write_text("'3.1': " + repr(texts) + "\n", encoding="utf-8")

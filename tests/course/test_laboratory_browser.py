@@ -503,14 +503,11 @@ def to_interventions(edits):
         Positions(edit["side"], tuple(edit["places"]))
         if "side" in edit
         else Heads(
-            edit["kind"],
-            edit.get("layer"),
-            edit.get("head"),
-            weights=table(edit.get("weights"), np.float32),
+            edit["kind"], edit.get("layer"), edit.get("head"), weights=table(edit.get("weights"), np.float32),
             mask=table(edit.get("mask"), bool),
         )
         for edit in edits
-    ]
+    ]  # fmt: skip
 
 
 @cache

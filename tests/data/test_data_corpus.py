@@ -82,13 +82,9 @@ def test_invalid_lines_are_counted(tmp_path: Path) -> None:
     assert pairs == [pair for pair_group in pair_groups for pair in pair_group]
     assert (report.read, report.kept, report.skipped) == (54, 12, 42)
     assert report.faults == {
-        "empty source": 12,
-        "empty target": 6,
-        "missing column": 6,
-        "bad UTF-8": 6,
-        "NUL character": 6,
+        "empty source": 12, "empty target": 6, "missing column": 6, "bad UTF-8": 6, "NUL character": 6,
         "line over 1 MiB": 6,
-    }
+    }  # fmt: skip
     assert report.lines["bad UTF-8"] == [6, 15, 24, 33, 42]
     assert report.lines["empty source"] == [2, 3, 11, 12, 20]
     text = report.summary()
@@ -99,14 +95,10 @@ def test_invalid_lines_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        (b"", "empty source"),
-        (b"a\t", "empty target"),
-        (b"a", "missing column"),
-        (b"\xe4\ta", "bad UTF-8"),
-        (b"a\tb\0", "NUL character"),
-        (b"a\t" + b"b" * (1 << 20), "line over 1 MiB"),
+        (b"", "empty source"), (b"a\t", "empty target"), (b"a", "missing column"), (b"\xe4\ta", "bad UTF-8"),
+        (b"a\tb\0", "NUL character"), (b"a\t" + b"b" * (1 << 20), "line over 1 MiB"),
     ],
-)
+)  # fmt: skip
 def test_invalid_line_error_names_the_file_and_the_line_number(tmp_path, line, fault) -> None:
     path = write(tmp_path / "bad.tsv", b"a\tb\n" * 300 + line + b"\na\tb\n")
     with pytest.raises(DataError, match=rf"bad\.tsv, line 301: {fault}"):

@@ -82,12 +82,9 @@ def test_links_connect_pieces_of_linked_words(tmp_path: Path, mode: str, tag: st
     corpus_settings, links = corpus(tmp_path, tag=tag)
     data = DataSettings(train=["c.tsv"], dev=["c.tsv"], max_tokens=200, **MODES[mode])
     store = build_store(
-        read_corpus(corpus_settings, links=links),
-        (tokeniser_, tokeniser_),
-        tmp_path / "store",
-        data,
+        read_corpus(corpus_settings, links=links), (tokeniser_, tokeniser_), tmp_path / "store", data,
         keep_text=True,
-    )
+    )  # fmt: skip
     batches = Batches(Mixture([store]), (tokeniser_, tokeniser_), data, 1, 400, with_links=True)
     compared = 0
     for epoch in range(6):

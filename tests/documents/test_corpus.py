@@ -61,11 +61,8 @@ CASES = {
         + "".join(
             f'msgid "{text}"\nmsgstr "{translated}"\n\n'
             for text, translated in (
-                ("<b>Bold</b> text", "<b>bOLD</b> TEXT"),
-                ("&File", "&fILE"),
-                ("E_xit", "e_XIT"),
-                ("_Cut", "_cUT"),
-                ("R&D", "r&d"),
+                ("<b>Bold</b> text", "<b>bOLD</b> TEXT"), ("&File", "&fILE"), ("E_xit", "e_XIT"),
+                ("_Cut", "_cUT"), ("R&D", "r&d"),
             )
         ),
     ),

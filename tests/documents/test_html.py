@@ -21,16 +21,13 @@ INLINE = st.deferred(
         ),
         st.sampled_from(
             [
-                "<br>",
-                "<img src='a.png' alt='a picture'>",
-                "<code>ls -l</code>",
+                "<br>", "<img src='a.png' alt='a picture'>", "<code>ls -l</code>",
                 '<a href="x?a=1&amp;b=2" title="Read &quot;me&quot;">link</a>',
-                "<span translate=no>Keep me</span>",
-                "<!-- a comment -->",
+                "<span translate=no>Keep me</span>", "<!-- a comment -->",
             ]
         ),
     )
-)
+)  # fmt: skip
 MALFORMED_MARKUP = st.sampled_from(
     ["<", "&", "</p>", "<p>", "<b>", "</i>", "<p class='x", "<!--", "<code>", "\0x", "<td", "]]>"]
 )

@@ -10,12 +10,9 @@ from uwaga.markup import plain_text
 from uwaga_documents import DocumentOptions
 
 SCALAR = st.one_of(
-    st.text(max_size=15).filter(has_no_placeholders),
-    st.integers(),
-    st.floats(allow_nan=False),
-    st.booleans(),
-    st.none(),
-)
+    st.text(max_size=15).filter(has_no_placeholders), st.integers(), st.floats(allow_nan=False),
+    st.booleans(), st.none(),
+)  # fmt: skip
 KEY = st.text('abcäß"\\{ ', max_size=4)
 TREE = st.recursive(
     SCALAR,
@@ -64,13 +61,10 @@ PLURALS = """{
 @pytest.mark.parametrize(
     ("target", "forms"),
     [
-        (None, ("one", "other")),
-        ("de", ("one", "other")),
-        ("pl", ("one", "few", "many", "other")),
-        ("ja", ("other",)),
-        ("ar", ("zero", "one", "two", "few", "many", "other")),
+        (None, ("one", "other")), ("de", ("one", "other")), ("pl", ("one", "few", "many", "other")),
+        ("ja", ("other",)), ("ar", ("zero", "one", "two", "few", "many", "other")),
     ],
-)
+)  # fmt: skip
 def test_i18next_plurals_get_the_forms_of_the_target_language(target, forms):
     options = DocumentOptions(target=target)
     rendered = render("a.json", PLURALS.encode(), identity, options).decode()

@@ -232,16 +232,11 @@ def test_placeholders_survive_translation():
 @pytest.mark.parametrize(
     ("message", "text", "marked"),
     [
-        ("&Öffnen", "Öffnen", "&Datei"),
-        ("Ö&ffnen", "Öffnen", "&Datei"),
-        ("Фа_йл", "Файл", "_Datei"),
-        ("E_xit", "Exit", "_Datei"),
-        ("打开(&O)...", "打开...", "&Datei"),
-        ("Quit (_T)", "Quit", "Da_tei"),
-        ("R&D", "R&D", "Datei"),
-        ("É&A", "É&A", "Datei"),
+        ("&Öffnen", "Öffnen", "&Datei"), ("Ö&ffnen", "Öffnen", "&Datei"), ("Фа_йл", "Файл", "_Datei"),
+        ("E_xit", "Exit", "_Datei"), ("打开(&O)...", "打开...", "&Datei"), ("Quit (_T)", "Quit", "Da_tei"),
+        ("R&D", "R&D", "Datei"), ("É&A", "É&A", "Datei"),
     ],
-)
+)  # fmt: skip
 def test_access_keys_in_any_alphabet_are_marked_in_the_translation(message, text, marked):
     unit = message_unit(message, message, str, ANY_SYNTAX)
     assert unit.inlines == ((text,),)

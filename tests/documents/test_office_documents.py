@@ -384,12 +384,8 @@ def test_alternative_texts_and_ruby_bases_in_word_are_translated(tmp_path):
     body = f"<w:p>{picture}</w:p><w:p><w:r><w:t>The </w:t></w:r>{ruby}<w:r><w:t> is here</w:t></w:r>{picture}</w:p>"
     content = docx(body)
     assert model_texts(tmp_path, "a.docx", content) == [
-        'A "red" car',
-        "Car",
-        "The driver is here",
-        'A "red" car',
-        "Car",
-    ]
+        'A "red" car', "Car", "The driver is here", 'A "red" car', "Car",
+    ]  # fmt: skip
     document = read_zip(run(tmp_path, "a.docx", content, swap_case))["word/document.xml"]
     assert document.count(b'descr="a &quot;RED&quot; CAR" title="cAR"') == 2 and b"<w:t>dry</w:t>" in document
     assert b"DRIVER</w:t></w:r></w:rubyBase></w:ruby></w:r>" in document
@@ -433,14 +429,8 @@ def test_cells_and_frames_of_opendocument_spreadsheets_are_translated(tmp_path):
     members["meta.xml"] = b'<m xmlns:dc="d"><dc:title>My title</dc:title></m>'
     content = write_zip(members, stored=("mimetype",))
     assert model_texts(tmp_path, "a.ods", content) == [
-        "Other",
-        "A note",
-        "See",
-        "A car",
-        "It is red",
-        "A category",
-        "My title",
-    ]
+        "Other", "A note", "See", "A car", "It is red", "A category", "My title",
+    ]  # fmt: skip
     assert copied_reasons(tmp_path, "a.ods", content) == {
         "named by a formula, list or filter": 1,
         "results of formulas": 1,
@@ -460,19 +450,12 @@ def test_tracked_deletions_in_translated_paragraphs_are_counted(tmp_path):
 
 def test_escaped_characters_of_cells_are_not_translated(tmp_path):
     strings = (
-        "A man._x000D_\nTwo dogs.",
-        "The car_x0020_is red.",
-        "A user_x005F_x0041_name.",
-        "It is_xD83D_.",
-    )
+        "A man._x000D_\nTwo dogs.", "The car_x0020_is red.", "A user_x005F_x0041_name.", "It is_xD83D_.",
+    )  # fmt: skip
     content = xlsx("".join(f"<si><t>{text}</t></si>" for text in strings))
     assert model_texts(tmp_path, "a.xlsx", content) == [
-        "A man.",
-        "Two dogs.",
-        "The car is red.",
-        "A user_x0041_name.",
-        "It is .",
-    ]
+        "A man.", "Two dogs.", "The car is red.", "A user_x0041_name.", "It is .",
+    ]  # fmt: skip
     changed = read_zip(run(tmp_path, "a.xlsx", content, swap_case))["xl/sharedStrings.xml"].decode()
     assert all(
         changed.count(escaped) == sum(text.count(escaped) for text in strings)

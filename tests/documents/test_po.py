@@ -253,13 +253,10 @@ def test_texts_with_arguments_that_cannot_be_numbered_are_unchanged(flag):
 @pytest.mark.parametrize(
     ("text", "translation"),
     [
-        ("Can''t open {0}", "Can''t open {0}"),
-        ("The file {0}", "L''ami''s {0}"),
-        ("Open 'all' of {0}", "L''ami''s {0}"),
-        ("Can't open {0}", None),
-        ("Write '{0}' here", None),
+        ("Can''t open {0}", "Can''t open {0}"), ("The file {0}", "L''ami''s {0}"),
+        ("Open 'all' of {0}", "L''ami''s {0}"), ("Can't open {0}", None), ("Write '{0}' here", None),
     ],
-)
+)  # fmt: skip
 def test_java_message_apostrophes_are_doubled(text, translation):
     """A single apostrophe would quote the placeholders that follow it."""
     entry = f'#, java-format\nmsgid "{text}"\nmsgstr ""\n'.encode()

@@ -120,11 +120,8 @@ def test_markdown_extensions_are_recognised_in_strings():
     )
     fragment = read_fragment(text, "markdown")
     assert plain_texts(text, "markdown") == [
-        "Line[^1] costs $x_1 * y_2$ :smile: or $5 and $10.",
-        "The text here",
-        "Term",
-        "Its definition",
-    ]
+        "Line[^1] costs $x_1 * y_2$ :smile: or $5 and $10.", "The text here", "Term", "Its definition",
+    ]  # fmt: skip
     written = fragment.write(
         [
             tuple(part.upper() if isinstance(part, str) else part for part in inline)

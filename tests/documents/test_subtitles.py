@@ -120,11 +120,8 @@ def test_blank_lines_inside_cues_are_kept():
         b"2\r\n00:00:05,000 --> 00:00:07,000\n\nThe car is fast.\n\n3\n00:00:08,000 --> 00:00:09,000\n\n"
     )
     assert [plain_text(text) for text in texts("a.srt", document)] == [
-        "A man sleeps.",
-        "Two dogs run.",
-        "More lines here.",
-        "The car is fast.",
-    ]
+        "A man sleeps.", "Two dogs run.", "More lines here.", "The car is fast.",
+    ]  # fmt: skip
     assert render("a.srt", document, swap_case) == document.swapcase()
     assert render("a.srt", document, identity) == document
 
@@ -148,11 +145,8 @@ def test_voice_tags_stay_in_their_cues():
         b"00:04.500 --> 00:05.000\n<v Mary>Yes\n<v Neil>Oh\n"
     )
     assert [plain_text(text) for text in texts("a.vtt", document)] == [
-        "We are in New York, and it is nice",
-        "here too",
-        "Yes",
-        "Oh",
-    ]
+        "We are in New York, and it is nice", "here too", "Yes", "Oh",
+    ]  # fmt: skip
     rendered = render("a.vtt", document, swap_case).decode()
     assert "<v Roger B>wE ARE IN nEW yORK,\n" in rendered and "<v Roger B>AND IT IS NICE\n" in rendered
     assert "<v.loud Neil>HERE TOO</v>\n" in rendered and "<v Mary>yES\n<v Neil>oH\n" in rendered

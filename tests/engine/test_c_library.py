@@ -47,12 +47,9 @@ from uwaga.tokenizers.tokeniser import Tokeniser
 
 pytestmark = pytest.mark.slow
 TEXTS = [
-    "A dog runs through the snow.",
-    "Two men are talking on a street in front of a café.",
-    "A ▁ marked  text",
-    "Ein 漢字 ☃ test",
-    "yes",
-]
+    "A dog runs through the snow.", "Two men are talking on a street in front of a café.", "A ▁ marked  text",
+    "Ein 漢字 ☃ test", "yes",
+]  # fmt: skip
 ARGUMENT, FILE, DAMAGED, TEXT, TOO_LONG, LANGUAGE, MEMORY, CANCELLED = range(1, 9)
 
 
@@ -153,22 +150,16 @@ def test_translations_by_recurrent_models_match_python(library, name, tmp_path):
 TRANSFORMERS = [
     {"tie": "none", "positions": "learned", "position_offset": 2, "norm": "pre", "gated": True},
     {
-        "tie": "decoder",
-        "positions": "relative",
-        "attention_scale": False,
-        "norm_kind": "rms",
+        "tie": "decoder", "positions": "relative", "attention_scale": False, "norm_kind": "rms",
         "activation": "silu",
     },
     {"tie": "embeddings", "sinusoids": "tensor2tensor", "output_bias": True, "embedding_norm": True},
     {"tie": "decoder", "self_attention": "ssru", "sinusoids": "halves", "decoder_feed_forward": 24},
     {
-        "tie": "none",
-        "attention_bias": False,
-        "feed_forward_bias": False,
-        "head_width": 12,
+        "tie": "none", "attention_bias": False, "feed_forward_bias": False, "head_width": 12,
         "decoder_heads": 2,
     },
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("variant", TRANSFORMERS)

@@ -22,15 +22,9 @@ from uwaga.settings import DecoderOnlySettings, TransformerSettings
 ROOT = Path(__file__).resolve().parents[2]
 EXPECTED_LINES = {"pace: passed", "late members: passed", "threads: passed"}
 SHAPE = TransformerSettings(
-    encoder_layers=1,
-    decoder_layers=2,
-    width=64,
-    heads=4,
-    feed_forward=96,
-    max_length=60,
-    norm="pre",
+    encoder_layers=1, decoder_layers=2, width=64, heads=4, feed_forward=96, max_length=60, norm="pre",
     tie="decoder",
-)
+)  # fmt: skip
 DECODER_ONLY = DecoderOnlySettings(
     layers=2, width=64, heads=4, feed_forward=96, max_length=60, norm="pre", tie_output=True
 )

@@ -146,10 +146,7 @@ INNER = "encoder.0.feed_forward.inner"
         ("int8", f"{INNER}:scales", 3, np.nan, [INNER, "not finite", WEIGHTS]),
         ("int8", f"{INNER}:scales", 3, np.inf, [INNER, "not finite", WEIGHTS]),
         (
-            "int8",
-            "encoder.0.attention_norm.weight",
-            3,
-            np.nan,
+            "int8", "encoder.0.attention_norm.weight", 3, np.nan,
             ["encoder.0.attention_norm", "not finite", WEIGHTS],
         ),
         ("int8", "output.bias", 3, -np.inf, ["output.bias", "not finite", WEIGHTS]),
@@ -158,7 +155,7 @@ INNER = "encoder.0.feed_forward.inner"
         ("int4", f"{INNER}:sums", 0, 1, ["sums: do not match"]),
     ],
     indirect=["folder"],
-)
+)  # fmt: skip
 def test_non_finite_and_inconsistent_values_are_rejected(folder, name, index, value, words):
     rewrite_weights(folder, lambda tensors: tensors[name].__setitem__(index, value))
     check_load_fails(folder, *words)

@@ -35,13 +35,9 @@ def files(tmp_path_factory):
 def python(*arguments, seconds=120, **variables):
     environment = {**os.environ, **variables}
     return subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
+        [sys.executable, *map(str, arguments)], capture_output=True, text=True, env=environment, check=False,
         timeout=seconds,
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("examples", [10, pytest.param(200, marks=pytest.mark.release)])
@@ -201,12 +197,8 @@ def test_results_do_not_change_if_too_few_threads_start():
 def test_overlong_line_gives_a_short_error_message():
     process = subprocess.run(
         [sys.executable, "-m", "uwaga", "translate", "--split", "never", "--model", MODEL],
-        input="twenty " * 100_000,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+        input="twenty " * 100_000, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
     assert process.returncode == 1
     assert process.stdout == ""
     assert process.stderr.startswith("error: line 1: the sentence 'twenty twenty")

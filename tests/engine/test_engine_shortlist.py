@@ -21,16 +21,9 @@ from uwaga.settings import TransformerSettings
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
 VOCABULARY = 131  # not a multiple of the panel size
 SHAPE = TransformerSettings(
-    encoder_layers=1,
-    decoder_layers=2,
-    width=32,
-    heads=4,
-    feed_forward=48,
-    max_length=40,
-    norm="pre",
-    tie="none",
-    output_bias=True,
-)
+    encoder_layers=1, decoder_layers=2, width=32, heads=4, feed_forward=48, max_length=40, norm="pre",
+    tie="none", output_bias=True,
+)  # fmt: skip
 GREEDY = SearchOptions(beam=1, max_length=12)
 OPTIONS = {
     "greedy": GREEDY,

@@ -271,18 +271,10 @@ def test_running_batch_is_served_by_only_one_thread():
 
 def rules(beams=1, min_length=0):
     return BeamRules(
-        beams=beams,
-        pool_size=beams,
-        nbest=1,
-        start=1,
-        banned=np.zeros(0, dtype=np.int64),
-        min_length=min_length,
-        early_stopping=True,
-        force_end=False,
-        score_forced=True,
-        renormalise=False,
+        beams=beams, pool_size=beams, nbest=1, start=1, banned=np.zeros(0, dtype=np.int64),
+        min_length=min_length, early_stopping=True, force_end=False, score_forced=True, renormalise=False,
         divisors=np.maximum(np.arange(64.0), 1.0),
-    )
+    )  # fmt: skip
 
 
 def submit_sentences(ticket, sources, limit):

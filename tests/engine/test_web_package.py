@@ -409,11 +409,8 @@ def test_translations_of_500_sentences_in_a_page_match_python(portable, site):
                     digest = hashlib.sha256(b"".join(table.tobytes() for table in tables)).digest()
                     text = translator.target.decode(hypothesis.tokens)
                     assert expected == [
-                        text,
-                        list(hypothesis.tokens),
-                        list(hypothesis.token_scores),
-                        list(digest),
-                    ]
+                        text, list(hypothesis.tokens), list(hypothesis.token_scores), list(digest),
+                    ]  # fmt: skip
 
 
 def test_committed_javascript_equals_a_new_build(tmp_path):

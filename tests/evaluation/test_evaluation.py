@@ -19,11 +19,8 @@ SENTENCE = st.lists(WORDS, min_size=1, max_size=9).map(" ".join)
 CORPUS = st.lists(st.tuples(SENTENCE, st.lists(SENTENCE, min_size=1, max_size=3)), min_size=1, max_size=6)
 
 SYSTEM = [
-    "Ich will ein Auto kaufen.",
-    "Das Haus ist rot.",
-    "Wo ist der Bahnhof?",
-    "Er schläft heute lange.",
-] * 5
+    "Ich will ein Auto kaufen.", "Das Haus ist rot.", "Wo ist der Bahnhof?", "Er schläft heute lange.",
+] * 5  # fmt: skip
 BASELINE = ["Ich will Auto.", "Haus rot ist das.", "Wo ist ein Bahnhof denn?", "Er schläft."] * 5
 REFERENCES = [
     ["Ich will ein Auto kaufen.", "Ich möchte ein Auto kaufen."],

@@ -276,13 +276,8 @@ def test_generate_command_accepts_the_options_engine_and_dtype(folder, tmp_path)
     assert code == 0 and len(json.loads(out)["tokens"]) <= 6
     (tmp_path / "sample").write_text("A dog\nWhere is\n")
     arguments = [
-        "convert",
-        "--int8",
-        str(folder),
-        str(tmp_path / "out"),
-        "--sample",
-        str(tmp_path / "sample"),
-    ]
+        "convert", "--int8", str(folder), str(tmp_path / "out"), "--sample", str(tmp_path / "sample"),
+    ]  # fmt: skip
     result = run_uwaga(*arguments)
     assert "2 sentences, greedy" in result.stdout and "identical continuations" in result.stdout
     assert run(tmp_path / "out", "A dog", "--max-length", 6)[0] == 0

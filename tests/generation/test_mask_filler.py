@@ -14,11 +14,8 @@ from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 
 transformers = pytest.importorskip("transformers")
 TEXTS = [
-    "The [MASK] is here.",
-    "[MASK] sees the [MASK] of a car",
-    "a dog[MASK]",
-    "Where [MASK]?" + " it is" * 9,
-]
+    "The [MASK] is here.", "[MASK] sees the [MASK] of a car", "a dog[MASK]", "Where [MASK]?" + " it is" * 9,
+]  # fmt: skip
 
 
 def make(folder, kind, **changes):

@@ -136,14 +136,11 @@ def test_documented_functions_exist(title: str, folder: str) -> None:
 
 
 LAYERS = (
-    ("errors", "decoder", "results"),
-    ("settings", "files", "languages", "plugins"),
-    ("tokenizers", "models", "engine", "search", "alignment"),
-    ("checkpoints", "library"),
-    ("terms", "markup", "translator", "scheduling", "data", "training", "evaluation"),
-    ("generation",),
+    ("errors", "decoder", "results"), ("settings", "files", "languages", "plugins"),
+    ("tokenizers", "models", "engine", "search", "alignment"), ("checkpoints", "library"),
+    ("terms", "markup", "translator", "scheduling", "data", "training", "evaluation"), ("generation",),
     ("loading",),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

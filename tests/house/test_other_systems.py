@@ -11,17 +11,11 @@ import without_linux
 
 ROOT = Path(__file__).parents[2]
 CORE_TESTS = [
-    "tests/checkpoints/test_bundled.py",
-    "tests/bench/test_cli_bench.py",
-    "tests/cli/test_cli_translate.py",
-    "tests/data/test_data_store.py",
-    "tests/documents/test_document_job.py",
-    "tests/documents/test_html.py",
-    "tests/documents/test_po.py",
-    "tests/files/test_lock.py",
-    "tests/corpora/test_table_job.py",
+    "tests/checkpoints/test_bundled.py", "tests/bench/test_cli_bench.py", "tests/cli/test_cli_translate.py",
+    "tests/data/test_data_store.py", "tests/documents/test_document_job.py", "tests/documents/test_html.py",
+    "tests/documents/test_po.py", "tests/files/test_lock.py", "tests/corpora/test_table_job.py",
     "tests/server/test_server_v1.py",
-]
+]  # fmt: skip
 LINUX_LOCK_TESTS = [
     "tests/documents/test_document_job.py::test_concurrent_translation_of_the_same_document_is_rejected",
     "tests/files/test_lock.py::test_lock_of_an_ended_process_is_stale",
@@ -44,13 +38,9 @@ FALLBACKS = {
 
 def run(folder: Path, *arguments: str) -> str:
     process = subprocess.run(
-        [sys.executable, *arguments],
-        env=without_linux.environment(folder / "first"),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [sys.executable, *arguments], env=without_linux.environment(folder / "first"), cwd=ROOT,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert process.returncode == 0, (process.stdout + process.stderr)[-6000:]
     return process.stdout
 

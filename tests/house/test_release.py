@@ -132,12 +132,9 @@ def test_recipe_requirements_equal_wheel_requirements(files):
 
 
 PACKAGE = {
-    "uwaga/__init__.py": b"",
-    "uwaga/py.typed": b"",
-    "uwaga/bundled/model.safetensors": b"",
-    "uwaga/results/attention_view.css": b"",
-    "uwaga/results/attention_phrases.json": b"",
-}
+    "uwaga/__init__.py": b"", "uwaga/py.typed": b"", "uwaga/bundled/model.safetensors": b"",
+    "uwaga/results/attention_view.css": b"", "uwaga/results/attention_phrases.json": b"",
+}  # fmt: skip
 OTHER_MEMBERS = {
     "uwaga/engine/_core.abi3.so": b"",
     "uwaga-0.1.0.dist-info/METADATA": b"",

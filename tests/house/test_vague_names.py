@@ -64,12 +64,9 @@ def folder_of(path: Path) -> str:
 
 def names_by_folder() -> dict[str, Counter[str]]:
     files = subprocess.run(
-        ["git", "ls-files", "*.py", "*.ts", "*.cpp", "*.h", "*.inl"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
+        ["git", "ls-files", "*.py", "*.ts", "*.cpp", "*.h", "*.inl"], cwd=ROOT, capture_output=True,
+        text=True, check=True,
+    ).stdout.split()  # fmt: skip
     names: dict[str, Counter[str]] = defaultdict(Counter)
     for file in map(Path, files):
         read = python_names if file.suffix == ".py" else other_names

@@ -187,15 +187,9 @@ def test_attention_heat_map_is_readable_without_colours():
     console = Console(width=80, color_system=None, file=io.StringIO(), record=True)
     console.print(heat_map(alignment, 80))
     assert console.export_text().splitlines() == [
-        "T",
-        "           <",
-        "           /",
-        "     a     s",
-        "     b  c  >",
-        "   x ██ ░░",
-        "  yz ▒▒ ▓▓ ▒▒",
+        "T", "           <", "           /", "     a     s", "     b  c  >", "   x ██ ░░", "  yz ▒▒ ▓▓ ▒▒",
         "</s>       ██",
-    ]
+    ]  # fmt: skip
     assert heat_maps([alignment, alignment], 80).plain == "\n\n".join([heat_map(alignment, 80).plain] * 2)
 
 
@@ -305,11 +299,8 @@ def test_length_table_is_written_as_json_and_tsv():
 )
 def test_invalid_arguments_are_rejected(changes, words):
     arguments = {
-        "sources": ["a", "b"],
-        "references": [("a",), ("b",)],
-        "systems": {"s": ["a", "b"]},
-        **changes,
-    }
+        "sources": ["a", "b"], "references": [("a",), ("b",)], "systems": {"s": ["a", "b"]}, **changes,
+    }  # fmt: skip
     with pytest.raises((DataError, SettingsError), match=words):
         by_length(**arguments)
 

@@ -115,16 +115,11 @@ def test_successive_number_words_form_one_number(language, text, expected):
 @pytest.mark.parametrize(
     ("language", "text"),
     [
-        ("en", "a thousand thanks"),
-        ("en", "on the twenty-second"),
-        ("en", "four dozen eggs"),
-        ("en", "I was on cloud nine."),
-        ("en", "Cut it in two."),
-        ("de", "unter vier Augen"),
-        ("de", "Gib acht!"),
-        ("fr", "un vélo neuf"),
+        ("en", "a thousand thanks"), ("en", "on the twenty-second"), ("en", "four dozen eggs"),
+        ("en", "I was on cloud nine."), ("en", "Cut it in two."), ("de", "unter vier Augen"),
+        ("de", "Gib acht!"), ("fr", "un vélo neuf"),
     ],
-)
+)  # fmt: skip
 def test_number_words_in_idioms_and_ordinals_are_uncertain(language, text):
     assert not any(number.is_certain for number in find_numbers(text, language))
 

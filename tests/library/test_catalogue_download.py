@@ -415,12 +415,9 @@ def start_download(home: Path, server: ModelServer) -> subprocess.Popen[str]:
     words = ["models", "download", "en-pt", "--yes", "--mirror", server.url]
     environment = os.environ | {"UWAGA_HOME": str(home), "no_proxy": "*"}
     return subprocess.Popen(
-        [sys.executable, "-m", "uwaga", *words],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+        [sys.executable, "-m", "uwaga", *words], env=environment, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
 def test_concurrent_processes_download_a_model_only_once(home, server):

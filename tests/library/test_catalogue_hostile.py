@@ -366,11 +366,8 @@ def serve_argos(server, content: bytes, *links: str, **overrides: object) -> Non
     server.put("translate-en_pt-1_0.argosmodel", content)
     link = f"{server.url}/translate-en_pt-1_0.argosmodel"
     entry = {
-        "from_code": "en",
-        "to_code": "pt",
-        "package_version": "1.0",
-        "links": [*links, link],
-    } | overrides
+        "from_code": "en", "to_code": "pt", "package_version": "1.0", "links": [*links, link],
+    } | overrides  # fmt: skip
     server.put("index.json", [entry])
 
 
@@ -422,11 +419,8 @@ def test_mutated_catalogue_is_listed_or_raises_catalogue_error(tmp_path_factory,
         "vocab": {"path": "a/vocab.enpt.spm.gz"},
     }
     model = {
-        "architecture": "tiny",
-        "releaseStatus": "Release",
-        "files": files,
-        "metrics": {"x": {"bleu": 1}},
-    }
+        "architecture": "tiny", "releaseStatus": "Release", "files": files, "metrics": {"x": {"bleu": 1}},
+    }  # fmt: skip
     root: dict[str, object] = {"baseUrl": "https://x", "models": {"en-pt": [model]}}
     node: object = root
     while isinstance(node, dict | list) and node:

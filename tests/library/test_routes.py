@@ -20,16 +20,10 @@ from uwaga.translator import choose_models as model_selection
 
 def model(name, sources, targets, parameters=10, kind="hub", path="/nowhere", usable=True):
     description = Description(
-        place=path,
-        format="uwaga",
-        family="transformer",
-        sizes={},
-        weights=WeightSummary(parameters, 4 * (parameters or 1), ("F32",)),
-        vocabulary=(),
-        languages=(tuple(sources.split()), tuple(targets.split())),
-        licence=None,
-        decoding={},
-    )
+        place=path, format="uwaga", family="transformer", sizes={},
+        weights=WeightSummary(parameters, 4 * (parameters or 1), ("F32",)), vocabulary=(),
+        languages=(tuple(sources.split()), tuple(targets.split())), licence=None, decoding={},
+    )  # fmt: skip
     size = 4 * (parameters or 1)
     if not usable:
         return InstalledModel(name, kind, path, size, None, ("broken",))
@@ -103,13 +97,9 @@ def test_models_are_ranked_by_size_and_then_by_age(tmp_path):
 def scored_model(name, score, parameters):
     """Return a model that has scores from a catalogue but no description."""
     origin = Origin(
-        name=name,
-        source="firefox",
-        source_languages=("en",),
-        target_languages=("de",),
-        metrics={"flores bleu": score, "flores comet22": 0.8, "flores latency": 900},
-        parameters=parameters,
-    )
+        name=name, source="firefox", source_languages=("en",), target_languages=("de",),
+        metrics={"flores bleu": score, "flores comet22": 0.8, "flores latency": 900}, parameters=parameters,
+    )  # fmt: skip
     return InstalledModel(name, "catalogue", "/nowhere", 5, None, (), origin)
 
 
@@ -197,13 +187,9 @@ def test_server_and_command_line_choose_the_same_route(monkeypatch):
             return model(f"m{number}", source, target, rng.choice([5, 10]), path=f"/{number}")
         metrics = {"flores bleu": rng.choice([20.0, 30.0])} if rng.random() < 0.7 else {}
         origin = Origin(
-            name=f"m{number}",
-            source="firefox",
-            source_languages=(source,),
-            target_languages=(target,),
-            metrics=metrics,
-            parameters=rng.choice([None, 10]),
-        )
+            name=f"m{number}", source="firefox", source_languages=(source,), target_languages=(target,),
+            metrics=metrics, parameters=rng.choice([None, 10]),
+        )  # fmt: skip
         return InstalledModel(f"m{number}", "catalogue", f"/{number}", 5, None, (), origin)
 
     chains = 0

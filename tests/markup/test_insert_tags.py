@@ -324,13 +324,10 @@ def test_tags_inside_words_enclose_the_corresponding_part_of_the_translation(htm
 @pytest.mark.parametrize(
     ("before", "after", "target", "expected"),
     [
-        ("A ", "\n", "B\n", "B 0\n"),
-        ("A ", "\nA", "B\nB", "B 0\nB"),
-        ("A\n", "\n", "B\n\n", "B\n0\n"),
-        ("A\n", " A", "B\nB", "B\n0 B"),
-        ("A\r\n", "\r\nA", "B\r\n\r\nB", "B\r\n0\r\nB"),
+        ("A ", "\n", "B\n", "B 0\n"), ("A ", "\nA", "B\nB", "B 0\nB"), ("A\n", "\n", "B\n\n", "B\n0\n"),
+        ("A\n", " A", "B\nB", "B\n0 B"), ("A\r\n", "\r\nA", "B\r\n\r\nB", "B\r\n0\r\nB"),
     ],
-)
+)  # fmt: skip
 def test_line_breaks_next_to_an_omitted_element_occur_once(before, after, target, expected) -> None:
     stripped = strip_tags((before, Tag("kept", "0", "0"), after))
     assert raw_text(insert_tags(stripped, target, None)) == expected

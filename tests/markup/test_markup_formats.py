@@ -11,19 +11,12 @@ from uwaga.markup.units import Fragment
 
 HTML = [
     "<p>Hello <b>big</b> &amp; small&nbsp;world &copy;<br>x</p><pre> a  b</pre><!-- c -->",
-    "<script>a<b</script>",
-    "<ul><li>One <code>ls &lt;</code><li><i>Two</b></ul>",
+    "<script>a<b</script>", "<ul><li>One <code>ls &lt;</code><li><i>Two</b></ul>",
     '<img alt="A &quot;dog&quot;" src=x> <span translate="no">Foo <span>x</span></span> bar',
-    "<a href='x?a=1&b=2' title='A cat'>y</a>",
-    "",
-    "  ",
-    "<div>",
-    "a <code>unclosed <b>x",
-    "plain > text",
+    "<a href='x?a=1&b=2' title='A cat'>y</a>", "", "  ", "<div>", "a <code>unclosed <b>x", "plain > text",
     "<!DOCTYPE html><html><head><title>T</title><style>p{}</style></head><body>x</body></html>",
-    "<svg><text>x</text></svg>",
-    "<textarea>leave <b> this</textarea> but <p",
-]
+    "<svg><text>x</text></svg>", "<textarea>leave <b> this</textarea> but <p",
+]  # fmt: skip
 
 
 def marked_texts(fragment: Fragment) -> list[str]:

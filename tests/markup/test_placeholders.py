@@ -103,12 +103,8 @@ def test_link_and_role_titles_are_parsed_as_text_between_tags() -> None:
     text = "Read `the manual <https://a.org/x>`__ and :std:doc:`the tutorial </tutorial/index>` first."
     parts = Placeholders().split(text)
     assert [part for part in parts if isinstance(part, str)] == [
-        "Read ",
-        "the manual",
-        " and ",
-        "the tutorial",
-        " first.",
-    ]
+        "Read ", "the manual", " and ", "the tutorial", " first.",
+    ]  # fmt: skip
     assert [part.kind for part in parts if isinstance(part, Tag)] == ["open", "close"] * 2
     assert written_text(parts) == text
 
@@ -116,16 +112,12 @@ def test_link_and_role_titles_are_parsed_as_text_between_tags() -> None:
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("%r", "%d"), "%(a)s"),
-        (("{}", "{:>5}", "{!r}", "{:{w}}"), "{name}"),
-        (("~a", "~5,2f", "~:d"), "%1"),
-        (("%|5d|", "%|s|"), "%|1$s|"),
-        (("%v", "%+v", "%q"), "%[2]s"),
-        (("%qE", "%q+D", "%<%.*s%>"), "{:name}"),
-        (("%s", "http://a.b/%s/c%20d"), "http://a.b/c%20d"),
+        (("%r", "%d"), "%(a)s"), (("{}", "{:>5}", "{!r}", "{:{w}}"), "{name}"),
+        (("~a", "~5,2f", "~:d"), "%1"), (("%|5d|", "%|s|"), "%|1$s|"), (("%v", "%+v", "%q"), "%[2]s"),
+        (("%qE", "%q+D", "%<%.*s%>"), "{:name}"), (("%s", "http://a.b/%s/c%20d"), "http://a.b/c%20d"),
         (("%@", "%lu"), "%#@files@"),
     ],
-)
+)  # fmt: skip
 def test_arguments_that_cannot_be_numbered_keep_their_order(arguments: tuple[str, ...], named: str) -> None:
     tags = [Tag("kept", raw, raw) for raw in arguments]
     named_tag = Tag("kept", named, named)
@@ -192,13 +184,9 @@ def test_placeholder_symbols_are_restored_or_reported_missing(parts: list[str | 
 @pytest.mark.parametrize("unit", ["m", "km", "m/s"])
 def test_exponent_is_part_of_its_unit_of_measurement(unit: str) -> None:
     inline = (
-        "It is ",
-        Tag("kept", f"5 {unit}", f"5 {unit}"),
-        Tag("open", "<sup>"),
-        "2",
-        Tag("close", "</sup>"),
+        "It is ", Tag("kept", f"5 {unit}", f"5 {unit}"), Tag("open", "<sup>"), "2", Tag("close", "</sup>"),
         " large.",
-    )
+    )  # fmt: skip
     changed, symbols = insert_symbols(inline, choose_symbols(inline, 0))
     assert replace_symbols(changed, symbols) == inline
 

@@ -14,11 +14,8 @@ from uwaga_memory import Memory, Pair
 from uwaga_memory.adapting import HELD_OUT_DIVISOR, adapt, is_held_out
 
 QUICK_SETTINGS = (
-    "training.device=cpu",
-    "training.threads=1",
-    "training.batch_tokens=400",
-    "training.save_every=2",
-)
+    "training.device=cpu", "training.threads=1", "training.batch_tokens=400", "training.save_every=2",
+)  # fmt: skip
 INEFFECTIVE_SETTINGS = (*QUICK_SETTINGS, "training.steps=1", "training.schedule.peak=1e-9")
 SOURCES = 600
 

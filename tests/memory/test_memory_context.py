@@ -89,12 +89,9 @@ def test_keys_of_nested_values_are_paths_of_limited_length(tmp_path: Path) -> No
 def test_blank_texts_are_skipped_as_context() -> None:
     texts = ["", "A", " ", "B", ""]
     assert list(contexts_in_order(texts, TextContext("k", "0", "9"))) == [
-        TextContext("k", "0", "A"),
-        TextContext("k", "0", "B"),
-        TextContext("k", "A", "B"),
-        TextContext("k", "A", "9"),
-        TextContext("k", "B", "9"),
-    ]
+        TextContext("k", "0", "A"), TextContext("k", "0", "B"), TextContext("k", "A", "B"),
+        TextContext("k", "A", "9"), TextContext("k", "B", "9"),
+    ]  # fmt: skip
     assert list(contexts_in_order([])) == []
 
 

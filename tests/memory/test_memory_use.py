@@ -49,14 +49,10 @@ def test_exact_match_returns_the_stored_translation(translator, path):
     assert result.memory[0].score == 100
     assert result.to_dict()["memory"] == [
         {
-            "source": CAR,
-            "target": CAR_IN_GERMAN,
-            "score": 100.0,
-            "used": "verbatim",
-            "origin": "letters",
+            "source": CAR, "target": CAR_IN_GERMAN, "score": 100.0, "used": "verbatim", "origin": "letters",
             "created": result.memory[0].created,
         }
-    ]
+    ]  # fmt: skip
     assert json.loads(result.to_json())["memory"][0]["used"] == "verbatim"
 
 

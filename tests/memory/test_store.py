@@ -89,22 +89,14 @@ def test_confirmed_pairs_become_the_newest_in_the_memory(memory: Memory) -> None
 
 def test_duplicate_pairs_are_stored_once_and_invalid_ones_counted(memory: Memory) -> None:
     pairs = [
-        Pair("A", "B"),
-        Pair("A", "B"),
-        Pair(" ", "B"),
-        Pair("A", ""),
-        Pair("A\0", "B"),
-        Pair("\ud800", "B"),
-    ]
+        Pair("A", "B"), Pair("A", "B"), Pair(" ", "B"), Pair("A", ""), Pair("A\0", "B"), Pair("\ud800", "B"),
+    ]  # fmt: skip
     added = memory.add([*pairs, Pair("A" * 200_000, "B")])
     assert (added.new, added.known) == (1, 1)
     assert added.skipped == {
-        "no source": 1,
-        "no translation": 1,
-        "a null character": 1,
-        "not Unicode (a lone surrogate)": 1,
+        "no source": 1, "no translation": 1, "a null character": 1, "not Unicode (a lone surrogate)": 1,
         "longer than 100,000 characters": 1,
-    }
+    }  # fmt: skip
     assert memory.matches("\ud800 A \0", threshold=1) != [] and memory.matches(" ") == []
 
 
@@ -259,12 +251,8 @@ def test_memory_analysis_counts_each_text_once(memory: Memory) -> None:
     analysis = analyse(memory, list(with_neighbours(Pair(text, "") for text in texts)))
     counts = {bucket.name: (bucket.texts, bucket.words) for bucket in analysis.buckets if bucket.texts}
     assert counts == {
-        "context match": (1, 2),
-        "100 %": (1, 4),
-        "repetition": (1, 1),
-        "75–84 %": (1, 4),
-        "no match": (1, 1),
-    }
+        "context match": (1, 2), "100 %": (1, 4), "repetition": (1, 1), "75–84 %": (1, 4), "no match": (1, 1),
+    }  # fmt: skip
     assert (analysis.total.texts, analysis.total.words) == (5, 12)
     assert analysis.to_dict()["total"]["characters"] == sum(map(len, texts))
 

@@ -78,13 +78,9 @@ def test_M1_M8_attention_is_masked_normalised_and_order_independent(name: str, f
     order = torch.randperm(5)
     if score.reads_keys:  # the order of keys and values does not matter
         permuted, _ = attend(
-            query,
-            score.prepare(keys[:, order]),
-            values[:, order],
-            score,
-            mask[..., order],
+            query, score.prepare(keys[:, order]), values[:, order], score, mask[..., order],
             need_weights=not fused,
-        )
+        )  # fmt: skip
     else:  # a score of positions depends only on the order: other keys change nothing
         permuted, _ = attend(
             query, score.prepare(keys[:, order]), values, score, mask, need_weights=not fused
@@ -112,13 +108,9 @@ def test_M1_gradients_match_finite_differences(name: str) -> None:
 
 
 @given(
-    batch=st.integers(1, 3),
-    heads=st.integers(1, 3),
-    target=st.integers(1, 5),
-    source=st.integers(1, 6),
-    width=st.integers(1, 8),
-    seed=st.integers(0, 2**31),
-)
+    batch=st.integers(1, 3), heads=st.integers(1, 3), target=st.integers(1, 5), source=st.integers(1, 6),
+    width=st.integers(1, 8), seed=st.integers(0, 2**31),
+)  # fmt: skip
 def test_M8_fused_attention_equals_explicit_attention(batch, heads, target, source, width, seed) -> None:
     generator = torch.Generator().manual_seed(seed)
     query = torch.randn(batch, heads, target, width, generator=generator)

@@ -66,17 +66,12 @@ def test_M36_model_with_rounded_weights_matches_the_int8_engine() -> None:
 def all_variants(width: int, heads: int) -> list[TransformerSettings]:
     return [
         TransformerSettings(
-            encoder_layers=1,
-            decoder_layers=1,
-            width=width,
-            heads=heads,
-            feed_forward=2 * width,
-            norm=norm,
+            encoder_layers=1, decoder_layers=1, width=width, heads=heads, feed_forward=2 * width, norm=norm,
             self_attention=self_attention,
         )
         for norm in ("pre", "post")
         for self_attention in ("attention", "ssru")
-    ]
+    ]  # fmt: skip
 
 
 def test_M36_models_that_the_int8_engine_cannot_run_are_rejected() -> None:

@@ -20,13 +20,9 @@ from uwaga.scheduling.batching_decoder import ModelBatches
 from uwaga.scheduling.call_context import CallContext
 
 TEXTS = [
-    "A dog runs across the grass.",
-    "Two men are cooking.",
-    "A girl in a <b>red</b> dress.\n\nShe smiles.",
-    "",
-    "12 345",
-    "People sit at a table in a park and eat, while a man plays the guitar for them.",
-]
+    "A dog runs across the grass.", "Two men are cooking.", "A girl in a <b>red</b> dress.\n\nShe smiles.",
+    "", "12 345", "People sit at a table in a park and eat, while a man plays the guitar for them.",
+]  # fmt: skip
 OPTIONS: list[dict[str, Any]] = [
     {}, {"beam": 1}, {"beam": 4, "nbest": 4}, {"beam": 2, "min_length": 12, "max_length": 20},
     {"prefix": "Ein"}, {"prefix": "Ein", "beam": 1}, {"glossary": {"dog": "Köter", "men": "Kerle"}},
@@ -79,16 +75,13 @@ def test_concurrent_requests_give_the_results_of_separate_requests(translator, m
     requests = data.draw(
         st.lists(
             st.tuples(
-                st.integers(0, len(TEXTS) - 1),
-                st.integers(0, len(OPTIONS) - 1),
-                st.floats(0, 0.05),
-                st.none() | st.floats(0, 0.08),
-                st.sampled_from(["", "a", "b"]),
+                st.integers(0, len(TEXTS) - 1), st.integers(0, len(OPTIONS) - 1), st.floats(0, 0.05),
+                st.none() | st.floats(0, 0.08), st.sampled_from(["", "a", "b"]),
             ),
             min_size=1,
             max_size=14,
         )
-    )
+    )  # fmt: skip
     results: dict[int, object] = {}
 
     def translate(index: int) -> None:

@@ -68,12 +68,9 @@ def extra_token_lists(rows, vocabulary):
 
 
 sampling_options = st.builds(
-    Sampling,
-    uniform=st.just(np.zeros(0)),
-    temperature=st.sampled_from([0.3, 1.0, 2.5]),
-    top_k=st.sampled_from([0, 1, 3, 100]),
-    top_p=st.sampled_from([1.0, 0.9, 0.3]),
-)
+    Sampling, uniform=st.just(np.zeros(0)), temperature=st.sampled_from([0.3, 1.0, 2.5]),
+    top_k=st.sampled_from([0, 1, 3, 100]), top_p=st.sampled_from([1.0, 0.9, 0.3]),
+)  # fmt: skip
 
 
 @given(steps())

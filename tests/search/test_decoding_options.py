@@ -147,14 +147,9 @@ def test_length_divisors_are_bit_identical_to_those_of_c_pow(alpha):
 
 
 @given(
-    formula=st.sampled_from(["average", "gnmt", "none"]),
-    alpha=st.floats(-3, 3),
-    log_prob=st.floats(-50, 0),
-    fall=st.floats(0, 20),
-    shortest=st.integers(1, 30),
-    longer=st.integers(0, 30),
-    extra=st.integers(0, 30),
-)
+    formula=st.sampled_from(["average", "gnmt", "none"]), alpha=st.floats(-3, 3), log_prob=st.floats(-50, 0),
+    fall=st.floats(0, 20), shortest=st.integers(1, 30), longer=st.integers(0, 30), extra=st.integers(0, 30),
+)  # fmt: skip
 def test_M24_score_bound_is_not_exceeded_by_any_continuation(
     formula, alpha, log_prob, fall, shortest, longer, extra
 ):
@@ -212,16 +207,9 @@ def test_generation_config_of_an_opus_model_is_read():
         }
     )  # fmt: skip
     assert options == dataclasses.replace(
-        SearchOptions(),
-        beam=6,
-        max_length=511,
-        max_ratio=math.inf,
-        early_stopping="estimate",
-        score_forced=False,
-        force_end=True,
-        banned=(58100,),
-        renormalise=True,
-    )
+        SearchOptions(), beam=6, max_length=511, max_ratio=math.inf, early_stopping="estimate",
+        score_forced=False, force_end=True, banned=(58100,), renormalise=True,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

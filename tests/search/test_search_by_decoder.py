@@ -75,12 +75,9 @@ def test_engine_continuations_match_numpy_search(data):
     engine = native_model(random_decoder(data.draw(decoder_only_settings()), seed, spread=2.0))
     search_options = replace(data.draw(options()), max_ratio=float("inf"))
     check_equal(
-        engine,
-        prompts(count, seed),
-        search_options,
-        data.draw(prefixes_for(count)),
+        engine, prompts(count, seed), search_options, data.draw(prefixes_for(count)),
         data.draw(phrases_for(count)),
-    )
+    )  # fmt: skip
 
 
 @ALLOW_SLOW_EXAMPLES
@@ -157,18 +154,9 @@ def test_error_for_nan_scores_matches_numpy_search():
 
 
 RULES = BeamRules(
-    beams=2,
-    pool_size=2,
-    nbest=1,
-    start=SYMBOLS.start,
-    banned=np.array([0, 2]),
-    min_length=0,
-    early_stopping=True,
-    force_end=False,
-    score_forced=True,
-    renormalise=False,
-    divisors=np.arange(1.0, 13.0),
-)
+    beams=2, pool_size=2, nbest=1, start=SYMBOLS.start, banned=np.array([0, 2]), min_length=0,
+    early_stopping=True, force_end=False, score_forced=True, renormalise=False, divisors=np.arange(1.0, 13.0),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [rule.name for rule in fields(BeamRules)])
@@ -200,13 +188,10 @@ def test_native_core_rejects_sentences_that_do_not_match_the_encoded_sources():
     memory = engine.encode(sources)
     valid = [NewSentence(sources[0], 4), NewSentence(sources[1], 10, forced=[5])]
     invalid = [
-        valid[:1],
-        [valid[0], valid[1]._replace(limit=11)],
-        [valid[0]._replace(limit=0), valid[1]],
-        [valid[0], valid[1]._replace(uncounted=11)],
-        [valid[0], valid[1]._replace(forced=[23])],
+        valid[:1], [valid[0], valid[1]._replace(limit=11)], [valid[0]._replace(limit=0), valid[1]],
+        [valid[0], valid[1]._replace(uncounted=11)], [valid[0], valid[1]._replace(forced=[23])],
         [valid[0]._replace(forced=[-2]), valid[1]],
-    ]
+    ]  # fmt: skip
     for entering in invalid:
         with pytest.raises(DataError):
             engine.beam_search(RULES).enter(memory, entering)

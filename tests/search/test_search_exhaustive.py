@@ -79,12 +79,9 @@ WIDE_BEAM = len(CONTENT) ** 3 * (len(CONTENT) + 1)
 
 def wide(**changes) -> SearchOptions:
     defaults = {
-        "beam": WIDE_BEAM,
-        "nbest": WIDE_BEAM,
-        "early_stopping": False,
-        "max_length": 4,
+        "beam": WIDE_BEAM, "nbest": WIDE_BEAM, "early_stopping": False, "max_length": 4,
         "max_ratio": math.inf,
-    }
+    }  # fmt: skip
     return SearchOptions(**(defaults | changes))
 
 
@@ -97,31 +94,20 @@ def test_M24_wide_beam_equals_enumeration(kind, formula, alpha):
 
 
 @given(
-    seed=st.integers(0, 10_000),
-    recurrent=st.booleans(),
-    alpha=st.sampled_from([-1.0, 0.5, 1.0, 1.7]),
-    formula=st.sampled_from(["average", "gnmt", "none"]),
-    limit=st.integers(1, 4),
-    min_length=st.integers(0, 3),
-    ngram=st.integers(0, 3),
-    prefix=st.lists(st.sampled_from(CONTENT), max_size=3),
-    score_forced=st.booleans(),
-    best=st.sampled_from([1, 3, WIDE_BEAM]),
-    source=st.lists(st.integers(4, 20), min_size=1, max_size=4),
-)
+    seed=st.integers(0, 10_000), recurrent=st.booleans(), alpha=st.sampled_from([-1.0, 0.5, 1.0, 1.7]),
+    formula=st.sampled_from(["average", "gnmt", "none"]), limit=st.integers(1, 4),
+    min_length=st.integers(0, 3), ngram=st.integers(0, 3),
+    prefix=st.lists(st.sampled_from(CONTENT), max_size=3), score_forced=st.booleans(),
+    best=st.sampled_from([1, 3, WIDE_BEAM]), source=st.lists(st.integers(4, 20), min_size=1, max_size=4),
+)  # fmt: skip
 def test_M24_wide_constrained_beam_equals_enumeration(
     seed, recurrent, alpha, formula, limit, min_length, ngram, prefix, score_forced, best, source
 ):
     decoder = (RecurrentToy if recurrent else TableToy)(VOCABULARY, seed=seed, end_bias=0.5)
     options = wide(
-        length_penalty=alpha,
-        length_formula=formula,
-        max_length=limit,
-        min_length=min(min_length, limit),
-        no_repeat_ngram=ngram,
-        score_forced=score_forced,
-        nbest=best,
-    )
+        length_penalty=alpha, length_formula=formula, max_length=limit, min_length=min(min_length, limit),
+        no_repeat_ngram=ngram, score_forced=score_forced, nbest=best,
+    )  # fmt: skip
     prefix = tuple(prefix[: limit - 1])
     if enumerate_targets(decoder, [*source, END], options, prefix):
         check(decoder, [*source, END], options, prefix)

@@ -153,14 +153,11 @@ def searches(draw):
 def summary(hypotheses):
     return [
         (
-            hypothesis.tokens,
-            hypothesis.token_scores,
-            hypothesis.score,
-            hypothesis.log_prob,
+            hypothesis.tokens, hypothesis.token_scores, hypothesis.score, hypothesis.log_prob,
             hypothesis.truncated,
         )
         for hypothesis in hypotheses
-    ]
+    ]  # fmt: skip
 
 
 @given(searches())

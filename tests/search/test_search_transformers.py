@@ -107,23 +107,11 @@ def marian(seed: int) -> transformers.MarianMTModel:
     """
     torch.manual_seed(seed)
     config = transformers.MarianConfig(
-        vocab_size=VOCABULARY,
-        d_model=16,
-        encoder_layers=1,
-        decoder_layers=2,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=32,
-        decoder_ffn_dim=32,
-        max_position_embeddings=64,
-        pad_token_id=PAD,
-        eos_token_id=END,
-        bos_token_id=END,
-        decoder_start_token_id=PAD,
-        forced_eos_token_id=None,
-        init_std=0.3,
-        scale_embedding=True,
-    )
+        vocab_size=VOCABULARY, d_model=16, encoder_layers=1, decoder_layers=2, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, max_position_embeddings=64,
+        pad_token_id=PAD, eos_token_id=END, bos_token_id=END, decoder_start_token_id=PAD,
+        forced_eos_token_id=None, init_std=0.3, scale_embedding=True,
+    )  # fmt: skip
     model = transformers.MarianMTModel(config).eval()
     with torch.no_grad():
         model.final_logits_bias.normal_(0.0, 0.3)
@@ -145,14 +133,9 @@ def compare(seed: int, generation: dict[str, object], prefix: tuple[int, ...] = 
     decoder_ids = torch.tensor([[PAD, *prefix]] * len(SOURCES))
     with torch.no_grad(), DoublePrecision():
         expected = model.generate(
-            input_ids=ids,
-            attention_mask=mask,
-            decoder_input_ids=decoder_ids,
-            return_dict_in_generate=True,
-            output_scores=True,
-            do_sample=False,
-            **settings,
-        )
+            input_ids=ids, attention_mask=mask, decoder_input_ids=decoder_ids, return_dict_in_generate=True,
+            output_scores=True, do_sample=False, **settings,
+        )  # fmt: skip
     options = from_generation_config(settings)
     results = search(TransformersDecoder(model), inputs(SOURCES, prefixes=[prefix] * len(SOURCES)), options)
     flat = [hypothesis for hypotheses in results for hypothesis in hypotheses]

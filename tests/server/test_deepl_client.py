@@ -80,12 +80,9 @@ def test_all_characters_of_the_source_text_are_billed(client, option: str | None
     """https://support.deepl.com/hc/en-us/articles/360020685720: line feeds count as characters."""
     text = "A man sleeps.\r\nA dog.\r\n"
     result = client.translate_text(
-        text,
-        source_lang="EN",
-        target_lang="DE",
-        split_sentences=option,
+        text, source_lang="EN", target_lang="DE", split_sentences=option,
         preserve_formatting=preserve_formatting,
-    )
+    )  # fmt: skip
     assert result.billed_characters == len(text)
 
 
@@ -107,14 +104,9 @@ def test_xml_outline_detection_is_equivalent_to_explicit_splitting_tags(client):
         element.tag for element in ElementTree.fromstring(DOCUMENT).iter()
     ]
     explicit = client.translate_text(
-        DOCUMENT,
-        source_lang="EN",
-        target_lang="DE",
-        tag_handling="xml",
-        split_sentences="nonewlines",
-        outline_detection=False,
-        splitting_tags=["par", "title"],
-    ).text
+        DOCUMENT, source_lang="EN", target_lang="DE", tag_handling="xml", split_sentences="nonewlines",
+        outline_detection=False, splitting_tags=["par", "title"],
+    ).text  # fmt: skip
     assert explicit == detected
 
 

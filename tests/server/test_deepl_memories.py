@@ -170,14 +170,9 @@ def test_invalid_translation_memory_thresholds_are_refused(server, letters):
 def test_documents_are_translated_with_a_translation_memory(client, letters):
     output = io.BytesIO()
     client.translate_document(
-        f"{CAR}\n".encode(),
-        output,
-        source_lang="EN",
-        target_lang="DE",
-        filename="letter.txt",
-        translation_memory=letters,
-        translation_memory_threshold=80,
-    )
+        f"{CAR}\n".encode(), output, source_lang="EN", target_lang="DE", filename="letter.txt",
+        translation_memory=letters, translation_memory_threshold=80,
+    )  # fmt: skip
     assert output.getvalue().decode() == f"{CAR_IN_GERMAN}\n"
 
 

@@ -144,13 +144,8 @@ def test_document_access_requires_the_owner_and_the_key(tmp_path):
     store = Documents(tmp_path)
     document_id = add(store, key=key_hash("secret"))
     pairs = [
-        ("bob", "secret"),
-        ("ann", None),
-        ("ann", ""),
-        ("ann", "Secret"),
-        ("", "secret"),
-        (None, "secret"),
-    ]
+        ("bob", "secret"), ("ann", None), ("ann", ""), ("ann", "Secret"), ("", "secret"), (None, "secret"),
+    ]  # fmt: skip
     for owner, key in pairs:
         for attempt in (store.status, store.result, store.remove):
             with pytest.raises(NotStoredError):

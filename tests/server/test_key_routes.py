@@ -155,15 +155,11 @@ def test_request_with_a_wrong_key_is_refused_before_its_body_is_read(app: Runnin
 @pytest.mark.parametrize(
     ("address", "name"),
     [
-        ("192.0.2.7", "192.0.2.7"),
-        ("2001:db8:1:2::7", "2001:db8:1:2::/64"),
-        ("2001:DB8:1:2:ffff::1%eth0", "2001:db8:1:2::/64"),
-        ("2001:db8:1:3::7", "2001:db8:1:3::/64"),
-        ("::ffff:192.0.2.7", "192.0.2.7"),
-        ("unix:", "unix:"),
-        ("", ""),
+        ("192.0.2.7", "192.0.2.7"), ("2001:db8:1:2::7", "2001:db8:1:2::/64"),
+        ("2001:DB8:1:2:ffff::1%eth0", "2001:db8:1:2::/64"), ("2001:db8:1:3::7", "2001:db8:1:3::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"), ("unix:", "unix:"), ("", ""),
     ],
-)
+)  # fmt: skip
 def test_clients_of_an_ipv6_network_share_rate_limits(address: str, name: str):
     context = ServerContext(server_settings({"limits": {"requests_per_minute": 5}}, "the test"), None)  # type: ignore[arg-type]
     assert (

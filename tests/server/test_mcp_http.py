@@ -85,15 +85,12 @@ def test_request_and_document_sizes_are_limited(server: RunningServer, keys: dic
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"host": "evil.example"}, 421),
-        ({"host": "127.0.0.1.evil.example:80"}, 421),
-        ({"origin": "http://evil.example"}, 403),
-        ({"origin": "null"}, 403),
-        ({"content-type": "text/plain"}, 400),
-        ({"accept": "text/html"}, 406),
+        ({"host": "evil.example"}, 421), ({"host": "127.0.0.1.evil.example:80"}, 421),
+        ({"origin": "http://evil.example"}, 403), ({"origin": "null"}, 403),
+        ({"content-type": "text/plain"}, 400), ({"accept": "text/html"}, 406),
         ({"mcp-session-id": "unknown"}, 404),
     ],
-)
+)  # fmt: skip
 def test_untrusted_origins_and_invalid_headers_are_refused(server, keys, headers, status):
     assert post(server, LIST_REQUEST, keys["ann"], **headers).status_code == status
 

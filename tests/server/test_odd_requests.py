@@ -87,13 +87,10 @@ def test_lone_surrogate_is_returned_unchanged(client: httpx.Client, path: str):
 @pytest.mark.parametrize(
     "content",
     [
-        SURROGATE,
-        {SURROGATE: 1},
-        [SURROGATE, float("nan")],
-        {"a": [{"b": SURROGATE}, float("inf"), 1.5]},
+        SURROGATE, {SURROGATE: 1}, [SURROGATE, float("nan")], {"a": [{"b": SURROGATE}, float("inf"), 1.5]},
         {"a": 1},
     ],
-)
+)  # fmt: skip
 def test_json_encoding_is_valid_for_any_content(content: Any):
     parsed = json.loads(json_bytes(content))
 

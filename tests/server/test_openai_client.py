@@ -189,13 +189,8 @@ def test_invalid_requests_are_refused(client, kwargs: dict[str, Any], param: str
 def test_openai_options_without_effect_are_accepted(client):
     neutral = {"n": 1, "stop": None, "logprobs": False, "tools": [], "response_format": {"type": "text"}}
     sampling = {
-        "temperature": 0.2,
-        "top_p": 1,
-        "max_tokens": 5,
-        "seed": 1,
-        "presence_penalty": 1,
-        "user": "a",
-    }
+        "temperature": 0.2, "top_p": 1, "max_tokens": 5, "seed": 1, "presence_penalty": 1, "user": "a",
+    }  # fmt: skip
     completion = client.chat.completions.create(model="uwaga", messages=user(PROMPT), **neutral, **sampling)
     assert completion.choices[0].finish_reason == "stop"
 
@@ -324,12 +319,9 @@ def test_error_during_a_stream_is_sent_as_an_event_before_the_end():
     assert b'"content":"Das"' in first["body"]
     assert json.loads(last["body"].removeprefix(b"data: ")) == {
         "error": {
-            "message": "the time is over",
-            "type": "server_error",
-            "param": None,
-            "code": "deadline_exceeded",
+            "message": "the time is over", "type": "server_error", "param": None, "code": "deadline_exceeded",
         }
-    }
+    }  # fmt: skip
     assert (end["body"], end["more_body"]) == (b"data: [DONE]\n\n", False)
 
 

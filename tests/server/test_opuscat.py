@@ -29,17 +29,12 @@ TRADOS = {
     "accept": "application/json, text/json, text/x-json, text/javascript",
 }
 PAIR = {
-    "translation": str,
-    "Translation": str,
+    "translation": str, "Translation": str,
     "SegmentedSourceSentence": ["▁The", "▁weather", "▁is", "▁nice", ";", "▁isn't", "▁it", "?"],
-    "SegmentedTranslation": list,
-    "SegmentedAlignmentSourceToTarget": dict,
-    "SegmentedAlignmentTargetToSource": dict,
-    "AlignmentString": str,
-    "RawTranslation": str,
-    "Segmentation": 1,
-    "AutoEditedTranslation": False,
-}
+    "SegmentedTranslation": list, "SegmentedAlignmentSourceToTarget": dict,
+    "SegmentedAlignmentTargetToSource": dict, "AlignmentString": str, "RawTranslation": str,
+    "Segmentation": 1, "AutoEditedTranslation": False,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,7 @@ def test_server_conforms_to_its_openapi_description(server: RunningServer, tmp_p
     limits = ["--max-examples", str(examples), "--request-timeout", "60", "--generation-database", "none"]
     command = [sys.executable, "-c", main, "--config-file", str(ROOT / "schemathesis.toml"), "run"]
     result = subprocess.run(
-        [*command, f"{server.url}/openapi.json", "--no-color", *limits],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=3000,
-    )
+        [*command, f"{server.url}/openapi.json", "--no-color", *limits], cwd=tmp_path, capture_output=True,
+        text=True, timeout=3000,
+    )  # fmt: skip
     assert result.returncode == 0, result.stdout[-8000:] + result.stderr[-2000:]

@@ -229,12 +229,8 @@ def test_languages_are_detected_and_models_listed(server: RunningServer):
     assert [detection and detection["code"] for detection in detections] == ["de", "en", None]
     [model] = httpx.get(f"{server.url}/v1/models").json()["models"]
     assert model == {
-        "name": "bundled",
-        "sources": ["en"],
-        "targets": ["de"],
-        "loaded": True,
-        "available": True,
-    }
+        "name": "bundled", "sources": ["en"], "targets": ["de"], "loaded": True, "available": True,
+    }  # fmt: skip
 
 
 def test_concurrent_clients_get_their_own_translations(server: RunningServer, translator: uwaga.Translator):

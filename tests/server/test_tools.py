@@ -70,14 +70,9 @@ def weblate_libretranslate(texts: list[str], target: str = "de", key: str = "") 
 
 def weblate_deepl(texts: list[str], target: str = "DE", key: str = "any", **fields: str) -> dict[str, Any]:
     body = {
-        "text": texts,
-        "source_lang": "EN",
-        "target_lang": target,
-        "formality": "default",
-        "tag_handling": "xml",
-        "ignore_tags": ["x"],
-        **fields,
-    }
+        "text": texts, "source_lang": "EN", "target_lang": target, "formality": "default",
+        "tag_handling": "xml", "ignore_tags": ["x"], **fields,
+    }  # fmt: skip
     return {"json": body, "headers": {"authorization": f"DeepL-Auth-Key {key}".strip()}}
 
 
@@ -116,12 +111,9 @@ def test_weblate_glossary_is_created_applied_and_deleted(server: RunningServer):
     pairs = httpx.get(f"{server.url}/v2/glossary-language-pairs").json()["supported_languages"]
     assert ("EN", "DE") in {(pair["source_lang"].upper(), pair["target_lang"].upper()) for pair in pairs}
     glossary = {
-        "name": "weblate:1:EN:DE:0a1b2c",
-        "source_lang": "EN",
-        "target_lang": "DE",
-        "entries": "car\tKarosse",
+        "name": "weblate:1:EN:DE:0a1b2c", "source_lang": "EN", "target_lang": "DE", "entries": "car\tKarosse",
         "entries_format": "tsv",
-    }
+    }  # fmt: skip
     assert status(server, "/v2/glossaries", json=glossary) == 201
     listed = httpx.get(f"{server.url}/v2/glossaries").json()["glossaries"]
     [glossary_id] = [
@@ -296,12 +288,9 @@ def home_assistant(server: RunningServer, **data: object) -> dict[str, Any]:
     environment.filters["to_json"] = lambda value: json.dumps(value, ensure_ascii=False)
     payload = environment.from_string(command["payload"]).render(**data)
     response = httpx.request(
-        command["method"].upper(),
-        re.sub(r"http://[\d.]+:5000", server.url, command["url"]),
-        content=payload.encode(),
-        headers={"content-type": command["content_type"]},
-        timeout=60,
-    )
+        command["method"].upper(), re.sub(r"http://[\d.]+:5000", server.url, command["url"]),
+        content=payload.encode(), headers={"content-type": command["content_type"]}, timeout=60,
+    )  # fmt: skip
     assert response.headers["content-type"] == "application/json"
     return {"content": response.json(), "status": response.status_code}
 

@@ -127,20 +127,14 @@ def test_informal_prompts_are_parsed(message: str, expected: Prompt):
 @pytest.mark.parametrize(
     ("message", "system"),
     [
-        ("Hello", ""),
-        ("Reply with OK.", ""),
+        ("Hello", ""), ("Reply with OK.", ""),
         ("How are you?", "You are a helpful assistant. Answer in German."),
-        ("I went to Germany: it rains.", ""),
-        ("Translate this to Klingon:\n\nHello", ""),
-        ("Translate the text to be natural: Hello", ""),
-        ("Translate to German", ""),
-        ("Translate to German:\n\n", ""),
-        ("You are a translator.\n\nTranslate to German:\n\n", ""),
-        ("翻译成克林贡语：你好", ""),
-        ("x" * 4000 + "\nTranslate to German: Hello", ""),
-        ("", ""),
+        ("I went to Germany: it rains.", ""), ("Translate this to Klingon:\n\nHello", ""),
+        ("Translate the text to be natural: Hello", ""), ("Translate to German", ""),
+        ("Translate to German:\n\n", ""), ("You are a translator.\n\nTranslate to German:\n\n", ""),
+        ("翻译成克林贡语：你好", ""), ("x" * 4000 + "\nTranslate to German: Hello", ""), ("", ""),
     ],
-)
+)  # fmt: skip
 def test_messages_without_a_translation_request_are_not_parsed_as_prompts(message: str, system: str):
     assert read_prompt(message, system) is None
 

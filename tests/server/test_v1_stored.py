@@ -150,11 +150,8 @@ def test_document_is_uploaded_translated_and_deleted(clients: list[httpx.Client]
     path = f"/v1/documents/{created.json()['id']}"
     status = wait_until_ended(ann, path)
     assert (status["state"], status["done"], status["of"], status["characters"]) == (
-        "done",
-        3,
-        3,
-        sum(map(len, LINES)),
-    )
+        "done", 3, 3, sum(map(len, LINES)),
+    )  # fmt: skip
     assert status["untranslated"] == {}
     result = ann.get(f"{path}/result")
     expected = uwaga.Translator.load(threads=1).translate(LINES, glossary={"car": "Karosse"})

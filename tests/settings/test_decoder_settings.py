@@ -15,12 +15,9 @@ from uwaga.settings import DecoderOnlySettings, RotarySettings, parse
 SIZES = {"width": 64, "heads": 8, "feed_forward": 96, "layers": 6}
 ROTARY = {"positions": "rotary", "rotary": {}}
 LLAMA3 = {
-    "scaling": "llama3",
-    "factor": 8.0,
-    "original_length": 8192,
-    "low_frequency_factor": 1.0,
+    "scaling": "llama3", "factor": 8.0, "original_length": 8192, "low_frequency_factor": 1.0,
     "high_frequency_factor": 4.0,
-}
+}  # fmt: skip
 YARN = {"scaling": "yarn", "factor": 4.0, "original_length": 32768}
 
 
@@ -120,12 +117,9 @@ def test_M37_yarn_rotary_frequencies_match_their_formula() -> None:
 
 
 @given(
-    st.sampled_from(["linear", "dynamic", "llama3", "yarn"]),
-    st.sampled_from([4, 8, 64, 96, 128]),
-    st.floats(1.0, 40.0),
-    st.integers(1, 1 << 16),
-    st.floats(2.0, 1e7),
-)
+    st.sampled_from(["linear", "dynamic", "llama3", "yarn"]), st.sampled_from([4, 8, 64, 96, 128]),
+    st.floats(1.0, 40.0), st.integers(1, 1 << 16), st.floats(2.0, 1e7),
+)  # fmt: skip
 def test_M37_scaled_rotary_frequencies_are_bounded(scaling, width, factor, original, base) -> None:
     values: dict[str, Any] = {"scaling": scaling, "factor": factor, "base": base}
     if scaling != "linear":
@@ -143,35 +137,21 @@ def test_M37_scaled_rotary_frequencies_are_bounded(scaling, width, factor, origi
 
 def test_weight_shapes_match_the_settings() -> None:
     shape = settings(
-        **ROTARY,
-        key_value_heads=2,
-        head_width=12,
-        query_key_norm="before",
-        norm="both",
-        norm_kind="rms",
-        gated=True,
-        feed_forward_bias=False,
-        output_projection_bias=False,
-    )
+        **ROTARY, key_value_heads=2, head_width=12, query_key_norm="before", norm="both", norm_kind="rms",
+        gated=True, feed_forward_bias=False, output_projection_bias=False,
+    )  # fmt: skip
     shapes = stored_shapes(shape, 0, 50)
     layer = {
         name.removeprefix("decoder.0."): size for name, size in shapes.items() if name.startswith("decoder.0")
     }
     assert layer == {
-        "attention.query.weight": (96, 64),
-        "attention.query.bias": (96,),
-        "attention.key_value.weight": (48, 64),
-        "attention.key_value.bias": (48,),
-        "attention.output.weight": (64, 96),
-        "attention.query_norm.weight": (12,),
-        "attention.key_norm.weight": (12,),
-        "feed_forward.inner.weight": (96, 64),
-        "feed_forward.gate.weight": (96, 64),
-        "feed_forward.outer.weight": (64, 96),
-        "attention_norm.weight": (64,),
-        "attention_after_norm.weight": (64,),
-        "feed_forward_norm.weight": (64,),
-        "feed_forward_after_norm.weight": (64,),
-    }
+        "attention.query.weight": (96, 64), "attention.query.bias": (96,),
+        "attention.key_value.weight": (48, 64), "attention.key_value.bias": (48,),
+        "attention.output.weight": (64, 96), "attention.query_norm.weight": (12,),
+        "attention.key_norm.weight": (12,), "feed_forward.inner.weight": (96, 64),
+        "feed_forward.gate.weight": (96, 64), "feed_forward.outer.weight": (64, 96),
+        "attention_norm.weight": (64,), "attention_after_norm.weight": (64,),
+        "feed_forward_norm.weight": (64,), "feed_forward_after_norm.weight": (64,),
+    }  # fmt: skip
     other_names = {name for name in shapes if not name.startswith("decoder.")}
     assert other_names == {"decoder_norm.weight", "output_weight"}

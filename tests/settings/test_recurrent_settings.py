@@ -30,16 +30,11 @@ def settings(model: Any) -> Settings:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("cho", ChoSettings),
-        ("sutskever", SutskeverSettings),
-        ("bahdanau", BahdanauSettings),
-        ("luong", LuongSettings),
-        ("luong-local-p", LuongSettings),
-        ("luong_local_p", LuongSettings),
-        ("gnmt-small", GnmtSettings),
-        ("transformer", TransformerSettings),
+        ("cho", ChoSettings), ("sutskever", SutskeverSettings), ("bahdanau", BahdanauSettings),
+        ("luong", LuongSettings), ("luong-local-p", LuongSettings), ("luong_local_p", LuongSettings),
+        ("gnmt-small", GnmtSettings), ("transformer", TransformerSettings),
     ],
-)
+)  # fmt: skip
 def test_preset_name_selects_the_model_family(name: str, kind: type) -> None:
     assert type(settings(name).model) is kind
 

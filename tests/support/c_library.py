@@ -176,15 +176,9 @@ class CModel:
         raw = [text if isinstance(text, bytes) else text.encode() for text in texts]
         result, error = POINTER(), _Error()
         code = self.c.uwaga_translate(
-            self.model,
-            (ctypes.c_char_p * len(raw))(*raw),
-            (SIZE * len(raw))(*map(len, raw)),
-            SIZE(len(raw)),
-            json.dumps(options).encode(),
-            call,
-            ctypes.byref(result),
-            ctypes.byref(error),
-        )
+            self.model, (ctypes.c_char_p * len(raw))(*raw), (SIZE * len(raw))(*map(len, raw)), SIZE(len(raw)),
+            json.dumps(options).encode(), call, ctypes.byref(result), ctypes.byref(error),
+        )  # fmt: skip
         assert code == error.code
         if code:
             assert not result

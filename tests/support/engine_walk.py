@@ -203,18 +203,10 @@ def check_search(rng, model, sources, target):
         results = search(model, inputs(sources * 2, phrases=phrases * 2), options)
         assert results[: len(sources)] == results[len(sources) :]
     rules = BeamRules(
-        beams=beam,
-        pool_size=beam,
-        nbest=1,
-        start=SYMBOLS.start,
-        banned=np.array([0]),
-        min_length=0,
-        early_stopping=True,
-        force_end=False,
-        score_forced=True,
-        renormalise=False,
+        beams=beam, pool_size=beam, nbest=1, start=SYMBOLS.start, banned=np.array([0]), min_length=0,
+        early_stopping=True, force_end=False, score_forced=True, renormalise=False,
         divisors=np.arange(1.0, 13.0),
-    )
+    )  # fmt: skip
     beam_search = model.beam_search(rules)
     beam_search.enter(model.encode(sources), [NewSentence(source, 10) for source in sources])
     threads = [threading.Thread(target=beam_search.run, args=(10**6,)) for _ in range(3)]

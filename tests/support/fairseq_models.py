@@ -48,15 +48,9 @@ PUBLISHED = {
         FAIRSEQ
         | OLDER_SETTINGS
         | {
-            "activation_function": "gelu",
-            "decoder_start_token_id": 2,
-            "add_final_layer_norm": False,
-            "normalize_before": False,
-            "normalize_embedding": True,
-            "scale_embedding": False,
-            "force_bos_token_to_be_generated": True,
-            "forced_eos_token_id": 2,
-            "prefix": " ",
+            "activation_function": "gelu", "decoder_start_token_id": 2, "add_final_layer_norm": False,
+            "normalize_before": False, "normalize_embedding": True, "scale_embedding": False,
+            "force_bos_token_to_be_generated": True, "forced_eos_token_id": 2, "prefix": " ",
             "task_specific_params": {"summarization": {"num_beams": 4}},
         },
         {
@@ -81,10 +75,7 @@ PUBLISHED = {
         | MBART
         | {"add_final_layer_norm": True, "activation_function": "relu", "decoder_start_token_id": 2},
         {
-            "num_beams": 5,
-            "max_length": 20,
-            "early_stopping": True,
-            "forced_bos_token_id": LANGUAGES[2],
+            "num_beams": 5, "max_length": 20, "early_stopping": True, "forced_bos_token_id": LANGUAGES[2],
             "forced_eos_token_id": 2,
         },
     ),
@@ -117,9 +108,7 @@ PUBLISHED = {
         transformers.M2M100Config,
         FAIRSEQ
         | {
-            "activation_function": "relu",
-            "scale_embedding": True,
-            "decoder_start_token_id": 2,
+            "activation_function": "relu", "scale_embedding": True, "decoder_start_token_id": 2,
             "tokenizer_class": "NllbTokenizer",
         },
         {"max_length": 22},

@@ -62,13 +62,9 @@ OPTIONS += ["prefix", "split", "score_forced", "source", "target"]
 LARGE = "large "
 """Prefix of formats whose files are intact except for large finite weights."""
 SEARCHES = [
-    {"beam": 1},
-    {"beam": 3, "nbest": 3},
-    {"beam": 12, "renormalise": True},
-    {"beam": 2, "prefix": "ein"},
-    {"sample": True, "seed": 1},
-    {"sample": True, "top_k": 3, "top_p": 0.5, "seed": 2},
-]
+    {"beam": 1}, {"beam": 3, "nbest": 3}, {"beam": 12, "renormalise": True}, {"beam": 2, "prefix": "ein"},
+    {"sample": True, "seed": 1}, {"sample": True, "top_k": 3, "top_p": 0.5, "seed": 2},
+]  # fmt: skip
 
 
 def use(name, path, samples):

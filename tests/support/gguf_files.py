@@ -118,14 +118,10 @@ def byte_level_metadata():
     merges = ["a b", "c d", "ab cd", "\u0120 t", "h e", "\u0120t he"]
     tokens = ["<|end|>", "<|begin|>", *alphabet, *(merge.replace(" ", "") for merge in merges)]
     return {
-        "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.pre": "gpt-2",
-        "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.token_type": [3, 3, *[1] * (len(tokens) - 2)],
-        "tokenizer.ggml.merges": merges,
-        "tokenizer.ggml.eos_token_id": 0,
-        "tokenizer.ggml.bos_token_id": 1,
-    }
+        "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": [3, 3, *[1] * (len(tokens) - 2)], "tokenizer.ggml.merges": merges,
+        "tokenizer.ggml.eos_token_id": 0, "tokenizer.ggml.bos_token_id": 1,
+    }  # fmt: skip
 
 
 def _add(writer, key, value):

@@ -34,35 +34,20 @@ def transformer_settings(draw):
         st.just("attention") if positions == "relative" else st.sampled_from(["attention", "ssru"])
     )
     return TransformerSettings(
-        encoder_layers=draw(st.integers(1, 2)),
-        decoder_layers=draw(st.integers(1, 2)),
-        width=multiple * draw(st.integers(1, 4)),
-        heads=heads,
-        feed_forward=draw(st.integers(1, 70)),
-        activation=draw(st.sampled_from(["relu", "gelu", "gelu_tanh", "silu"])),
-        gated=draw(st.booleans()),
-        norm=draw(st.sampled_from(["pre", "post"])),
-        positions=positions,
-        self_attention=draw(self_attention),
-        max_length=MAX_LENGTH,
-        sinusoids=draw(st.sampled_from(["interleaved", "halves", "tensor2tensor"])),
-        position_offset=draw(st.integers(0, 2)),
-        relative_buckets=draw(st.sampled_from([4, 8, 9])),
-        relative_distance=draw(st.sampled_from([6, 16])),
-        embedding_scale=draw(st.booleans()),
-        embedding_norm=draw(st.booleans()),
-        norm_kind=draw(st.sampled_from(["layer", "rms"])),
-        norm_epsilon=draw(st.sampled_from([1e-6, 1e-5])),
-        attention_bias=draw(st.booleans()),
-        feed_forward_bias=draw(st.booleans()),
-        attention_scale=draw(st.booleans()),
-        head_width=head_width,
-        decoder_heads=decoder_heads,
-        decoder_feed_forward=draw(st.none() | st.integers(1, 40)),
-        output_bias=draw(st.booleans()),
-        output_scale=draw(st.booleans()),
+        encoder_layers=draw(st.integers(1, 2)), decoder_layers=draw(st.integers(1, 2)),
+        width=multiple * draw(st.integers(1, 4)), heads=heads, feed_forward=draw(st.integers(1, 70)),
+        activation=draw(st.sampled_from(["relu", "gelu", "gelu_tanh", "silu"])), gated=draw(st.booleans()),
+        norm=draw(st.sampled_from(["pre", "post"])), positions=positions, self_attention=draw(self_attention),
+        max_length=MAX_LENGTH, sinusoids=draw(st.sampled_from(["interleaved", "halves", "tensor2tensor"])),
+        position_offset=draw(st.integers(0, 2)), relative_buckets=draw(st.sampled_from([4, 8, 9])),
+        relative_distance=draw(st.sampled_from([6, 16])), embedding_scale=draw(st.booleans()),
+        embedding_norm=draw(st.booleans()), norm_kind=draw(st.sampled_from(["layer", "rms"])),
+        norm_epsilon=draw(st.sampled_from([1e-6, 1e-5])), attention_bias=draw(st.booleans()),
+        feed_forward_bias=draw(st.booleans()), attention_scale=draw(st.booleans()), head_width=head_width,
+        decoder_heads=decoder_heads, decoder_feed_forward=draw(st.none() | st.integers(1, 40)),
+        output_bias=draw(st.booleans()), output_scale=draw(st.booleans()),
         tie=draw(st.sampled_from(["none", "decoder", "all"])),
-    )
+    )  # fmt: skip
 
 
 @st.composite

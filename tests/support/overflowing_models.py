@@ -88,14 +88,9 @@ def check_overflow(rng, isa=None, precision=None):
     overflows = [kind for kind in OVERFLOWING_WEIGHTS if rng.integers(2)]
     decoder_only = rng.integers(4) == 0
     model, logits = overflowing_model(
-        overflows,
-        precision or str(rng.choice(PRECISIONS)),
-        isa,
-        vocabulary,
-        decoder_only,
-        int(rng.integers(10**6)),
-        float(rng.choice([0.02, 0.2, 1.0])),
-    )
+        overflows, precision or str(rng.choice(PRECISIONS)), isa, vocabulary, decoder_only,
+        int(rng.integers(10**6)), float(rng.choice([0.02, 0.2, 1.0])),
+    )  # fmt: skip
     if not decoder_only and rng.integers(4):
         model = model.with_shortlist(random_shortlist(rng, vocabulary))
     size = vocabulary if decoder_only else SOURCE

@@ -36,16 +36,10 @@ def sentencepiece(kind="unigram", size=300, **settings):
     """Train a SentencePiece model on the lines, and return it."""
     model = io.BytesIO()
     SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES),
-        model_writer=model,
-        model_type=kind,
-        vocab_size=size,
-        character_coverage=0.995,
-        hard_vocab_limit=False,
-        minloglevel=2,
-        num_threads=1,
+        sentence_iterator=iter(LINES), model_writer=model, model_type=kind, vocab_size=size,
+        character_coverage=0.995, hard_vocab_limit=False, minloglevel=2, num_threads=1,
         **{"normalization_rule_name": "nmt_nfkc", **settings},
-    )
+    )  # fmt: skip
     return model.getvalue()
 
 

@@ -19,15 +19,10 @@ def total_variation(model, options, sources, next_logits):
     """
     options = options.changed(
         {
-            **SAMPLING_OPTIONS,
-            "sample": True,
-            "nbest": SAMPLES,
-            "seed": 1,
-            "max_length": 2,
-            "banned": (),
+            **SAMPLING_OPTIONS, "sample": True, "nbest": SAMPLES, "seed": 1, "max_length": 2, "banned": (),
             "beam": 1,
         }
-    )
+    )  # fmt: skip
     results = search(model, inputs(sources), options)
     return [
         _distance(

@@ -28,13 +28,9 @@ def launch(
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     variables = {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", **environment}
     return subprocess.Popen(
-        [*command, f"--max-restarts={restarts}", *program, *map(str, words)],
-        cwd=folder,
-        env=os.environ | variables,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
+        [*command, f"--max-restarts={restarts}", *program, *map(str, words)], cwd=folder,
+        env=os.environ | variables, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
 
 
 def wait_for_exit(process: subprocess.Popen[str], seconds: float = 120) -> tuple[int, str]:

@@ -30,14 +30,8 @@ def toy_values(folder: Path, **training: Any) -> dict[str, Any]:
         },
         "text": {"kind": "bpe", "size": 17, "byte_fallback": False, "normalisation": "identity"},
         "model": {
-            "encoder_layers": 1,
-            "decoder_layers": 1,
-            "width": 32,
-            "heads": 2,
-            "feed_forward": 64,
-            "max_length": 40,
-            "dropout": 0.1,
-            "norm": "pre",
+            "encoder_layers": 1, "decoder_layers": 1, "width": 32, "heads": 2, "feed_forward": 64,
+            "max_length": 40, "dropout": 0.1, "norm": "pre",
         },
         "training": {
             "steps": 30, "batch_tokens": 200,

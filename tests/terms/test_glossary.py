@@ -26,12 +26,9 @@ def test_longest_terms_match_first_at_word_boundaries():
     glossary = Glossary.from_argument(TERMS)
     text = "The house's front  door, a doorway; House of Acme in New York. A front of the door."
     assert find_terms(glossary, text) == [
-        ("house", "Haus"),
-        ("front  door", "Haustür"),
-        ("Acme", "Acme"),
-        ("New York", "New York"),
+        ("house", "Haus"), ("front  door", "Haustür"), ("Acme", "Acme"), ("New York", "New York"),
         ("door", "Tür"),
-    ]
+    ]  # fmt: skip
     assert find_terms(glossary, "housed warehouse") == []
     overlapping = Glossary.from_argument({"a b": "1", "b c d": "2", "d e": "3"})
     assert find_terms(overlapping, "a b c d e") == [("b c d", "2")]

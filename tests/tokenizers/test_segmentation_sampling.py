@@ -132,14 +132,11 @@ def test_samples_drawn_in_another_process_are_equal(tokeniser: Tokeniser, tmp_pa
     file.write_bytes(tokeniser.model_bytes)
     outputs = {
         subprocess.run(
-            [sys.executable, "-c", DRAW, str(file)],
-            capture_output=True,
-            text=True,
-            check=True,
+            [sys.executable, "-c", DRAW, str(file)], capture_output=True, text=True, check=True,
             env=os.environ | {"PYTHONHASHSEED": str(number)},
         ).stdout
         for number in range(2)
-    }
+    }  # fmt: skip
     assert outputs == {f"{tokeniser.sample(['the quick brown fox again'] * 20, 0.3, 7)}\n"}
 
 

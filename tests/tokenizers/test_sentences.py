@@ -139,11 +139,8 @@ def test_sentences_of_each_language_are_split(language, marked):
 
 def test_texts_without_capitals_are_split():
     assert split_sentences("hi. how are you? fine, e.g. ok. bye", "en") == [
-        "hi. ",
-        "how are you? ",
-        "fine, e.g. ok. ",
-        "bye",
-    ]
+        "hi. ", "how are you? ", "fine, e.g. ok. ", "bye",
+    ]  # fmt: skip
     assert split_sentences("Hi. how are you", "en") == ["Hi. how are you"]
 
 

@@ -154,19 +154,10 @@ def test_adapted_t5_model_is_written_in_the_t5_format(tmp_path, monkeypatch) -> 
 
     monkeypatch.setattr(t5, "read_t5_tokeniser", numbered_tokens.read_numbers)
     config = transformers.T5Config(
-        vocab_size=41,
-        d_model=18,
-        d_kv=5,
-        d_ff=22,
-        num_layers=2,
-        num_heads=3,
-        pad_token_id=0,
-        eos_token_id=1,
-        decoder_start_token_id=0,
-        relative_attention_num_buckets=8,
-        relative_attention_max_distance=11,
+        vocab_size=41, d_model=18, d_kv=5, d_ff=22, num_layers=2, num_heads=3, pad_token_id=0, eos_token_id=1,
+        decoder_start_token_id=0, relative_attention_num_buckets=8, relative_attention_max_distance=11,
         dropout_rate=0.0,
-    )
+    )  # fmt: skip
     torch.manual_seed(1)
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path / "t5")
     write_corpus(tmp_path, ["5 6 7 8\t8 7 6 5", "9 10 11\t11 10 9"] * 3)

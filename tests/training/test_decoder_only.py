@@ -37,14 +37,9 @@ GPT2 = {
 
 def toy_decoder_values(folder: Path, steps: int, model: dict[str, Any]) -> dict[str, Any]:
     raw = toy_values(
-        folder,
-        steps=steps,
-        batch_tokens=500,
-        validate_every=steps,
-        save_every=20,
-        bleu_tokenise="char",
+        folder, steps=steps, batch_tokens=500, validate_every=steps, save_every=20, bleu_tokenise="char",
         label_smoothing=0.0,
-    )
+    )  # fmt: skip
     raw["training"]["schedule"] = {"kind": "cosine", "peak": 0.008, "warmup": 30}
     raw["data"]["max_tokens"] = 40
     return raw | {"model": model}

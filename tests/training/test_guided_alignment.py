@@ -26,14 +26,9 @@ SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
 def make_model(layers: int = 2) -> Any:
     torch.manual_seed(1)
     settings = TransformerSettings(
-        encoder_layers=1,
-        decoder_layers=layers,
-        width=16,
-        heads=2,
-        feed_forward=16,
-        max_length=20,
+        encoder_layers=1, decoder_layers=layers, width=16, heads=2, feed_forward=16, max_length=20,
         dropout=0.0,
-    )
+    )  # fmt: skip
     return build_model(settings, SYMBOLS, 12, 12)
 
 

@@ -77,11 +77,8 @@ def test_resumed_run_is_bit_identical_to_an_uninterrupted_one(tmp_path, monkeypa
     assert expected_progress == progress and expected_progress.epoch >= 1
     assert all(torch.equal(tensor, actual[name]) for name, tensor in expected.items())
     assert sorted(path.name for path in (interrupted.run / "data").iterdir()) == [
-        "dev",
-        "train.copy.jsonl",
-        "train.more.tsv",
-        "train.turned",
-    ]
+        "dev", "train.copy.jsonl", "train.more.tsv", "train.turned",
+    ]  # fmt: skip
 
 
 def test_model_trained_with_tags_translates_into_the_requested_language(tmp_path: Path) -> None:

@@ -62,14 +62,9 @@ def test_M29_loss_is_the_weighted_sum_over_prediction_streams() -> None:
 
 def values(folder: Path, steps: int) -> dict:
     raw = toy_values(
-        folder,
-        steps=steps,
-        batch_tokens=500,
-        validate_every=steps,
-        save_every=20,
-        bleu_tokenise="char",
+        folder, steps=steps, batch_tokens=500, validate_every=steps, save_every=20, bleu_tokenise="char",
         label_smoothing=0.0,
-    )
+    )  # fmt: skip
     raw["training"]["schedule"] = {"kind": "cosine", "peak": 0.008, "warmup": 30}
     return raw | {"model": {"family": "prophetnet", **SMALL, "width": 32, "feed_forward": 64}}
 
@@ -103,9 +98,6 @@ def test_prophetnet_preset_has_the_published_size() -> None:
     large = MODEL_PRESETS["prophetnet"]()
     assert isinstance(large, ProphetNetSettings)
     assert (large.encoder_layers, large.decoder_layers, large.width, large.feed_forward) == (
-        12,
-        12,
-        1024,
-        4096,
-    )
+        12, 12, 1024, 4096,
+    )  # fmt: skip
     assert (large.heads, large.ngram, large.relative_buckets, large.relative_distance) == (16, 2, 32, 128)

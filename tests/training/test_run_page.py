@@ -86,13 +86,10 @@ ROW = st.dictionaries(st.sampled_from(["source", "translation", "reference", "le
 RECORD = st.fixed_dictionaries(
     {"part": st.sampled_from(["train", "dev", "final"]) | HOSTILE_TEXTS, "step": st.integers(0, 10**9)},
     optional={
-        "loss": st.floats(0, 100, width=32) | st.just(float("nan")),
-        "bleu": VALUE,
-        "learning_rate": VALUE,
-        "samples": st.lists(ROW, max_size=3) | VALUE,
-        "by_length": st.lists(ROW, max_size=3) | VALUE,
+        "loss": st.floats(0, 100, width=32) | st.just(float("nan")), "bleu": VALUE, "learning_rate": VALUE,
+        "samples": st.lists(ROW, max_size=3) | VALUE, "by_length": st.lists(ROW, max_size=3) | VALUE,
     },
-)
+)  # fmt: skip
 
 
 @given(st.lists(RECORD, min_size=1, max_size=6), HOSTILE_TEXTS, HOSTILE_TEXTS)

@@ -40,11 +40,8 @@ def test_recipe_has_the_shape_of_firefox_tiny_models() -> None:
     assert isinstance(RECIPE.model, TransformerSettings)
     shape = (RECIPE.model.encoder_layers, RECIPE.model.decoder_layers)
     assert (shape, RECIPE.model.width, RECIPE.model.feed_forward, RECIPE.model.heads) == (
-        (6, 2),
-        256,
-        1536,
-        8,
-    )
+        (6, 2), 256, 1536, 8,
+    )  # fmt: skip
     assert (RECIPE.model.self_attention, RECIPE.model.tie, RECIPE.model.norm) == ("ssru", "all", "post")
 
 
@@ -77,17 +74,10 @@ def test_M26_resumed_run_is_bit_identical_to_an_uninterrupted_one(tmp_path: Path
 def test_M26_M35_ssru_and_aan_models_learn_to_reverse_words(tmp_path, kind, precision) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, max_length=4)
     values = toy_values(
-        tmp_path,
-        steps=600,
-        batch_tokens=500,
-        validate_every=600,
-        validation_sentences=40,
-        save_every=20,
-        label_smoothing=0.0,
-        bleu_tokenise="char",
-        precision=precision,
+        tmp_path, steps=600, batch_tokens=500, validate_every=600, validation_sentences=40, save_every=20,
+        label_smoothing=0.0, bleu_tokenise="char", precision=precision,
         schedule={"kind": "cosine", "peak": 0.008, "warmup": 30},
-    )
+    )  # fmt: skip
     values["model"] |= {"width": 64, "heads": 4, "feed_forward": 128, "dropout": 0.0, "self_attention": kind}
     model = train(parse(Settings, values, "toy"))
     assert model is not None

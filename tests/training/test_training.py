@@ -45,16 +45,9 @@ def metrics(settings: Settings) -> list[dict[str, float]]:
 def test_transformer_learns_to_reverse_words(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, max_length=5)
     values = toy_values(
-        tmp_path,
-        steps=420,
-        batch_tokens=500,
-        validate_every=420,
-        validation_sentences=40,
-        save_every=20,
-        label_smoothing=0.0,
-        bleu_tokenise="char",
-        schedule={"kind": "cosine", "peak": 0.008, "warmup": 30},
-    )
+        tmp_path, steps=420, batch_tokens=500, validate_every=420, validation_sentences=40, save_every=20,
+        label_smoothing=0.0, bleu_tokenise="char", schedule={"kind": "cosine", "peak": 0.008, "warmup": 30},
+    )  # fmt: skip
     values["model"] |= {"width": 64, "heads": 4, "feed_forward": 128, "dropout": 0.0}
     settings = parse(Settings, values, "toy")
     model = train(settings)

@@ -41,26 +41,15 @@ class LossyModel:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("I love it 😀.", "😀"),
-        ("★★★★★ Great product!", "★★★★★"),
-        ("It costs ₽20.", "₽20"),
-        ("It is −5 °C today.", "−5 °C"),
-        ("Москва is a city.", "Москва"),
-        ("It is −5 degrees.", "−5"),
-        ("½ cup of sugar", "½"),
-        ("• First item", "•"),
-        ("© 2026 Acme™", "© 2026 Acme™"),
-        ("Family: 👨‍👩‍👧‍👦 and 👍🏽!", "👨‍👩‍👧‍👦"),
-        ("See § 5.", "§"),
-        ("The word नमस्ते is old.", "नमस्ते"),
-        ("Click File › Open.", "›"),
-        ("Wait… what?", "…"),
-        ("Press 1️⃣ to start.", "1️⃣"),
-        ("I am happy ◕_◕ today.", "◕_◕"),
-        ("He is 5′10″ tall.", "5′10″"),
+        ("I love it 😀.", "😀"), ("★★★★★ Great product!", "★★★★★"), ("It costs ₽20.", "₽20"),
+        ("It is −5 °C today.", "−5 °C"), ("Москва is a city.", "Москва"), ("It is −5 degrees.", "−5"),
+        ("½ cup of sugar", "½"), ("• First item", "•"), ("© 2026 Acme™", "© 2026 Acme™"),
+        ("Family: 👨‍👩‍👧‍👦 and 👍🏽!", "👨‍👩‍👧‍👦"), ("See § 5.", "§"),
+        ("The word नमस्ते is old.", "नमस्ते"), ("Click File › Open.", "›"), ("Wait… what?", "…"),
+        ("Press 1️⃣ to start.", "1️⃣"), ("I am happy ◕_◕ today.", "◕_◕"), ("He is 5′10″ tall.", "5′10″"),
         ("Hello \u2068Tom\u2069, how are you?", "\u2068Tom\u2069"),
     ],
-)
+)  # fmt: skip
 def test_special_characters_survive_translation(translator, source, expected):
     for options in ({}, {"format": "html"}, {"format": "markdown"}, {"beam": 3, "nbest": 2}):
         translation = translator.translate(source, **options)

@@ -52,11 +52,8 @@ def test_word_probabilities_and_confidence_match_hand_calculation():
     scores = [math.log(0.5), math.log(0.5), math.log(0.9), math.log(0.8), math.log(0.2)]
     translation = Translation("Autos. da", 0.0, ("▁Auto", "s.", "▁da", END), tuple(scores), sum(scores), True)
     assert [(word.text, round(word.probability, 9)) for word in translation.words] == [
-        ("Autos.", 0.25),
-        ("da", 0.9),
-        (END, 0.8),
-        (END, 0.2),
-    ]
+        ("Autos.", 0.25), ("da", 0.9), (END, 0.8), (END, 0.2),
+    ]  # fmt: skip
     assert translation.words[0].mean == pytest.approx(0.5)
     assert translation.confidence is not None
     assert translation.confidence.mean_log_prob == pytest.approx(sum(scores) / 5)

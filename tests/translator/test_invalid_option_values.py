@@ -15,20 +15,10 @@ from uwaga.settings.load_options import LoadOptions
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
 INVALID_VALUES = st.one_of(
-    st.just("x"),
-    st.just(b"beam"),
-    st.just(object()),
-    st.just(10**5000),
-    st.just(float("nan")),
-    st.just({}),
-    st.just({"a"}),
-    st.just(np.ones(2)),
-    st.just(np.float32(3)),
-    st.just([["x"]]),
-    st.just(["1"]),
-    st.complex_numbers(allow_nan=False),
-    st.just(int),
-)
+    st.just("x"), st.just(b"beam"), st.just(object()), st.just(10**5000), st.just(float("nan")), st.just({}),
+    st.just({"a"}), st.just(np.ones(2)), st.just(np.float32(3)), st.just([["x"]]), st.just(["1"]),
+    st.complex_numbers(allow_nan=False), st.just(int),
+)  # fmt: skip
 """Values outside the type and range of every option."""
 
 

@@ -19,12 +19,9 @@ FIRST, SECOND = chained_model("pt", "en", 1), chained_model("en", "de", 2)
 GERMAN_TO_PORTUGUESE = chained_model("de", "pt", 3)
 ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT = chained_model("en", "de", 2, max_length=8)
 TEXTS = [
-    "I want to buy a car.",
-    "",
-    "The dog sees the cat and the cat sees the dog.",
-    "3.14",
+    "I want to buy a car.", "", "The dog sees the cat and the cat sees the dog.", "3.14",
     "Do you know what time it is? My brother never drinks coffee.",
-]
+]  # fmt: skip
 CHAINS = [(FIRST, SECOND), (FIRST, SECOND, GERMAN_TO_PORTUGUESE), (FIRST, ENGLISH_TO_GERMAN_WITH_SHORT_LIMIT)]
 TERMS = {"car": "Wagen", "cat": "Katze|Katzen", "coffee": "Kaffee", "dog": "dog", "time": "die zeit"}
 WORDS = sorted({word for text in TEXTS for word in re.findall(r"\w+", text)})

@@ -35,13 +35,9 @@ def save_chat_model(folder):
     special = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
     byte_level(folder, special)
     peer = transformers.GPT2TokenizerFast(
-        str(folder / "vocab.json"),
-        str(folder / "merges.txt"),
-        bos_token="<|im_start|>",
-        eos_token="<|im_end|>",
-        unk_token="<|endoftext|>",
-        chat_template=CHAT,
-    )
+        str(folder / "vocab.json"), str(folder / "merges.txt"), bos_token="<|im_start|>",
+        eos_token="<|im_end|>", unk_token="<|endoftext|>", chat_template=CHAT,
+    )  # fmt: skip
     peer.save_pretrained(folder)
     torch.manual_seed(4)
     config = transformers.GPT2Config(
@@ -272,12 +268,9 @@ def test_chat_replies_match_transformers(chat_model, generator):
         assert generator.prompt_ids(chat) == prompt[0].tolist()
         with torch.no_grad():
             output = model.generate(
-                prompt,
-                attention_mask=torch.ones_like(prompt),
-                max_new_tokens=15,
-                do_sample=False,
+                prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=15, do_sample=False,
                 pad_token_id=0,
-            )
+            )  # fmt: skip
         assert continuation.text == peer.decode(output[0, prompt.shape[1] :], skip_special_tokens=True)
         assert continuation.prompt == peer.apply_chat_template(
             chat, add_generation_prompt=True, tokenize=False
@@ -326,16 +319,12 @@ def test_pipeline_generates_replies_to_chats(chat_model, generator):
 @pytest.mark.parametrize(
     ("name", "family"),
     [
-        ("google/translategemma-4b-it", "translategemma"),
-        ("Hunyuan-MT-7B", "hunyuan-mt"),
-        ("HY-MT1.5-1.8B", "hy-mt1.5"),
-        ("tencent/Hy-MT2-1.8B", "hy-mt2"),
-        ("salamandraTA-2b-instruct", "salamandra-ta"),
-        ("EuroLLM-1.7B-Instruct", "eurollm"),
-        ("TowerInstruct-7B-v0.2", "chat"),
-        ("SmolLM2-135M-Instruct", "chat"),
+        ("google/translategemma-4b-it", "translategemma"), ("Hunyuan-MT-7B", "hunyuan-mt"),
+        ("HY-MT1.5-1.8B", "hy-mt1.5"), ("tencent/Hy-MT2-1.8B", "hy-mt2"),
+        ("salamandraTA-2b-instruct", "salamandra-ta"), ("EuroLLM-1.7B-Instruct", "eurollm"),
+        ("TowerInstruct-7B-v0.2", "chat"), ("SmolLM2-135M-Instruct", "chat"),
     ],
-)
+)  # fmt: skip
 def test_prompt_template_is_chosen_by_the_model_name(name, family):
     assert choose_prompt([name]).name == family
 

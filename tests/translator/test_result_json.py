@@ -59,15 +59,9 @@ def test_score_is_converted_to_a_dict_with_none_for_infinite_values():
     document = Score(-math.inf, ("a",), (-math.inf, -0.25), ("b",)).to_dict()
     assert through_json(document) == document
     assert document == {
-        "source": "",
-        "target": "",
-        "log_prob": None,
-        "mean": None,
-        "perplexity": None,
-        "tokens": ["a"],
-        "token_scores": [None, -0.25],
-        "source_tokens": ["b"],
-    }
+        "source": "", "target": "", "log_prob": None, "mean": None, "perplexity": None, "tokens": ["a"],
+        "token_scores": [None, -0.25], "source_tokens": ["b"],
+    }  # fmt: skip
 
 
 def test_filling_is_converted_to_a_dict_with_a_rounded_probability():

@@ -161,11 +161,8 @@ def test_search_for_distinct_texts_is_bounded():
 def test_text_without_letters_is_copied(text):
     translation = make_translator().translate(f"  {text} ", attention=True, nbest=2)
     assert (translation.text, translation.tokens, translation.token_scores, translation.score) == (
-        text,
-        (),
-        (),
-        0.0,
-    )
+        text, (), (), 0.0,
+    )  # fmt: skip
     assert "".join(make_translator().stream(text)) == text
     mixed = make_translator().translate(f"I want.\n{text}\nYes.", attention=True)
     assert mixed.text.split("\n")[1] == text
@@ -214,18 +211,12 @@ def test_translation_with_a_repetition_loop_has_a_warning():
 @pytest.mark.parametrize(
     ("text", "language", "script"),
     [
-        ("Привет, как дела?", "en", "Cyrillic"),
-        ("今天天气很好", "en", "Cjk"),
-        ("Good morning", "ru", "Latin"),
-        ("Good morning", "en", None),
-        ("Ünïcödé", "de", None),
-        ("Привет from Moscow, the capital", "en", None),
-        ("12 + 3 = 15 😀", "ru", None),
-        ("Good morning", "xyz", None),
-        ("こんにちは世界", "ja", None),
-        ("नमस्ते", "hin_Deva", None),
+        ("Привет, как дела?", "en", "Cyrillic"), ("今天天气很好", "en", "Cjk"),
+        ("Good morning", "ru", "Latin"), ("Good morning", "en", None), ("Ünïcödé", "de", None),
+        ("Привет from Moscow, the capital", "en", None), ("12 + 3 = 15 😀", "ru", None),
+        ("Good morning", "xyz", None), ("こんにちは世界", "ja", None), ("नमस्ते", "hin_Deva", None),
     ],
-)
+)  # fmt: skip
 def test_source_letters_of_another_script_cause_a_warning(text, language, script):
     warning = checks.script_warning(text, language)
     assert (warning is None) == (script is None)

@@ -88,11 +88,7 @@ def test_texts_in_the_target_language_or_without_letters_are_copied():
         texts[index] if index == 1 else translation.text for index, translation in enumerate(plain)
     ]
     assert [translation.warnings for translation in detected] == [
-        (),
-        (ALREADY_TRANSLATED,),
-        (),
-        plain[3].warnings,
-        plain[4].warnings,
-    ]
+        (), (ALREADY_TRANSLATED,), (), plain[3].warnings, plain[4].warnings,
+    ]  # fmt: skip
     assert translator.translate(TEXTS["de"], source="auto").text == TEXTS["de"]
     assert "".join(translator.stream(TEXTS["de"], source="auto")) == TEXTS["de"]

@@ -60,13 +60,9 @@ def check_alignment(translation: Translation) -> None:
 
 def result_fields(translation: Translation):
     return (
-        translation.text,
-        translation.score,
-        translation.log_prob,
-        translation.tokens,
-        translation.token_scores,
-        translation.warnings,
-    )
+        translation.text, translation.score, translation.log_prob, translation.tokens,
+        translation.token_scores, translation.warnings,
+    )  # fmt: skip
 
 
 @pytest.mark.sampled(5)
@@ -192,14 +188,10 @@ def test_chain_aligns_the_first_text_with_the_last(bundled):
     forward = bundled["float32"]
     reverse = Translator(
         Model(
-            forward.decoder,
-            forward.source,
-            forward.target,
-            forward.decoding,
-            ("de", "en"),
+            forward.decoder, forward.source, forward.target, forward.decoding, ("de", "en"),
             text=forward.model.text,
         )
-    )
+    )  # fmt: skip
     for nbest in (1, 2):
         translation = forward.then(reverse).translate("He left. 12.5 %", alignment=True, beam=2, nbest=nbest)
         for hypothesis in (translation, *translation.alternatives):
@@ -256,14 +248,10 @@ def test_head_errors_are_lowest_for_the_head_that_produced_the_links(bundled):
     int8 = bundled["int8"]
     aligner = Translator(
         Model(
-            int8.decoder,
-            int8.source,
-            int8.target,
-            int8.decoding,
-            text=int8.model.text,
+            int8.decoder, int8.source, int8.target, int8.decoding, text=int8.model.text,
             alignment_head=expected_head,
         )
-    )
+    )  # fmt: skip
     gold = [(set(alignment.links), set(alignment.links)) for alignment in aligner.align(pairs)]
     gold_errors = head_errors(bundled["int8"], pairs, gold)
     # heads are compared by their largest weights only, without links for the remaining words

@@ -13,12 +13,9 @@ from uwaga.errors import ModelError, SettingsError
 from uwaga.results.translation import DraftUse
 
 TEXTS = [
-    "The children play in the garden.",
-    "She reads a book. He writes a letter! Who sings?",
-    "A dog runs.\nA cat sleeps on the old chair.",
-    "Press <b>Start</b> and wait for {name}.",
-    "",
-]
+    "The children play in the garden.", "She reads a book. He writes a letter! Who sings?",
+    "A dog runs.\nA cat sleeps on the old chair.", "Press <b>Start</b> and wait for {name}.", "",
+]  # fmt: skip
 
 
 def test_M42_draft_does_not_change_translations(translator):

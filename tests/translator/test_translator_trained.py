@@ -25,11 +25,8 @@ def translator():
 def test_reference_numerals_are_spelt_correctly():
     assert english(342) == "three hundred forty two"
     assert [german(number) for number in (1, 21, 101, 342)] == [
-        "eins",
-        "einundzwanzig",
-        "einhunderteins",
-        "dreihundertzweiundvierzig",
-    ]
+        "eins", "einundzwanzig", "einhunderteins", "dreihundertzweiundvierzig",
+    ]  # fmt: skip
 
 
 @pytest.mark.numerical
