@@ -141,9 +141,7 @@ def test_student_model_is_described_loaded_and_converted(tmp_path, kind):
     assert (described.format, described.languages) == ("Marian", (("en",), ("de",)))
     assert not described.problems
     assert described.decoding["beam"] == 1
-    expected = [
-        str(translation) for translation in uwaga.load(name, shortlist="none").translate(TEXTS, max_length=9)
-    ]
+    expected = [str(result) for result in uwaga.load(name, shortlist="none").translate(TEXTS, max_length=9)]
     for options, output in (([], tmp_path / "int8"), (["--keep", "*"], tmp_path / "float")):
         arguments = ["convert", str(name), str(output), "--int8", *options]
         run_uwaga(*arguments)

@@ -110,9 +110,7 @@ def test_alignments_option_writes_links_to_a_file(folder):
     lines(*arguments, "--alignments", "out.links")
     assert Path("out.de").read_text() == before
     translations = uwaga.Translator.load("ende", device="cpu").translate(tiny.ENGLISH, alignment=True)
-    assert Path("out.links").read_text().splitlines() == [
-        str(translation.alignment) for translation in translations
-    ]
+    assert Path("out.links").read_text().splitlines() == [str(result.alignment) for result in translations]
     document = json.loads(lines("translate", "-m", "ende", "--json", "--alignments", "l", "A car.")[0])
     assert set(document["alignment"]) == {"source", "target", "links"}
 

@@ -45,9 +45,7 @@ def test_untranslatable_lines_are_skipped_or_copied(folder, on_error, stream, tm
     arguments = ["-m", folder, "--split", "never", "--on-error", on_error, *beam, *stream]
     result = run(*arguments, "-o", tmp_path / "out", stdin="\n".join(TEXTS * 2), code=1)
     output = (tmp_path / "out").read_text().split("\n")[:-1]
-    translations = [
-        translation.text for translation in uwaga.load(folder, device="cpu").translate(TEXTS[::2], beam=1)
-    ]
+    translations = [result.text for result in uwaga.load(folder, device="cpu").translate(TEXTS[::2], beam=1)]
     replacement = "" if on_error == "skip" else TEXTS[1]
     assert output == [translations[0], replacement, translations[1]] * 2
     errors = [line for line in result.stderr.splitlines() if line.startswith("error:")]

@@ -376,9 +376,7 @@ def test_tokens_are_streamed_and_calls_are_cancelled(library):
     callback = ON_TOKEN(lambda _, *arguments: events.append(arguments) or 0)
     call = ctypes.c_void_p(library.c.uwaga_call_new(callback, None))
     (streamed,), (complete,) = model.translate(TEXTS[:1], call), model.translate(TEXTS[:1], beam=1)
-    assert [hypothesis["target"] for hypothesis in streamed] == [
-        hypothesis["target"] for hypothesis in complete
-    ]
+    assert [result["target"] for result in streamed] == [result["target"] for result in complete]
     assert [token for _, token, _, _ in events] == complete[0]["target"]
     assert events[-1][-1].decode() == complete[0]["text"]
     library.c.uwaga_cancel(call)

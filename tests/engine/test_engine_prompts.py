@@ -88,9 +88,7 @@ def test_M18_search_matches_torch(search_kind):
         search(model, inputs(PROMPTS[:40]), OPTIONS[search_kind]) for model in (engine(), MODEL)
     )
     for nbest, expected_nbest in zip(engine_results, torch_results, strict=True):
-        assert [hypothesis.tokens for hypothesis in nbest] == [
-            hypothesis.tokens for hypothesis in expected_nbest
-        ]
+        assert [result.tokens for result in nbest] == [result.tokens for result in expected_nbest]
         scores = [hypothesis.score for hypothesis in expected_nbest]
         np.testing.assert_allclose([hypothesis.score for hypothesis in nbest], scores, **tolerance(scores))
 

@@ -87,9 +87,7 @@ def test_search_with_recurrent_models_matches_torch(name):
             search(model, inputs(sources), search_options),
             strict=True,
         ):
-            assert [hypothesis.tokens for hypothesis in nbest] == [
-                hypothesis.tokens for hypothesis in expected_nbest
-            ]
+            assert [result.tokens for result in nbest] == [result.tokens for result in expected_nbest]
             for hypothesis, expected in zip(nbest, expected_nbest, strict=True):
                 np.testing.assert_allclose(
                     hypothesis.token_scores, expected.token_scores, **tolerance(expected.token_scores)
@@ -113,9 +111,7 @@ def test_ensemble_search_matches_torch(options):
         search(torch_ensemble, inputs(sources), search_options),
         strict=True,
     ):
-        assert [hypothesis.tokens for hypothesis in nbest] == [
-            hypothesis.tokens for hypothesis in expected_nbest
-        ]
+        assert [result.tokens for result in nbest] == [result.tokens for result in expected_nbest]
 
 
 def test_validation_during_training_runs_on_the_engine():

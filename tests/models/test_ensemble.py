@@ -80,9 +80,7 @@ def test_ensemble_of_identical_members_matches_a_single_model() -> None:
     expected = search(model, inputs(SOURCES), options)
     actual = search(Ensemble([model, model]), inputs(SOURCES), options)
     for expected_hypotheses, hypotheses in zip(expected, actual, strict=True):
-        assert [hypothesis.tokens for hypothesis in expected_hypotheses] == [
-            hypothesis.tokens for hypothesis in hypotheses
-        ]
+        assert [result.tokens for result in expected_hypotheses] == [result.tokens for result in hypotheses]
         assert [h.score for h in expected_hypotheses] == pytest.approx(
             [h.score for h in hypotheses], abs=1e-5
         )

@@ -86,9 +86,7 @@ def test_entropies_do_not_change_other_results_or_depend_on_the_batch():
     sources = models.sentences(7, seed=1)
     plain = search(decoder, inputs(sources), OPTIONS)
     results = search(decoder, inputs(sources), dataclasses.replace(OPTIONS, entropy=True))
-    assert [
-        [dataclasses.replace(hypothesis, entropies=()) for hypothesis in nbest] for nbest in results
-    ] == plain
+    assert [[dataclasses.replace(result, entropies=()) for result in nbest] for nbest in results] == plain
     assert results == with_entropies(
         decoder, inputs(sources), plain, dataclasses.replace(OPTIONS, batch_tokens=1)
     )

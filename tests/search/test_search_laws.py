@@ -204,9 +204,7 @@ def test_forced_prefix_of_probability_zero_is_kept():
         options = SearchOptions(beam=3, nbest=3, score_forced=score_forced)
         (nbest,) = search(decoder, inputs([[5, 2]], prefixes=[(4, 6)]), options)
         assert all(hypothesis.tokens[:2] == (4, 6) for hypothesis in nbest)
-        assert all(
-            hypothesis.log_prob == -math.inf and math.isfinite(hypothesis.score) for hypothesis in nbest
-        )
+        assert all(result.log_prob == -math.inf and math.isfinite(result.score) for result in nbest)
 
 
 def test_forced_prefix_overrides_bans():

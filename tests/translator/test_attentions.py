@@ -60,10 +60,7 @@ def test_recording_attentions_does_not_change_translations(bundled, engine, opti
         model.translate(TEXTS, attention=attention, **options) for attention in (False, "all", True)
     )
     for plain_result, full_result, mean_result in zip(plain, full, averaged, strict=True):
-        lists = (
-            (translation, *translation.alternatives)
-            for translation in (plain_result, full_result, mean_result)
-        )
+        lists = ((result, *result.alternatives) for result in (plain_result, full_result, mean_result))
         for expected, actual, mean in zip(*lists, strict=True):
             assert (expected.text, expected.score, expected.log_prob) == (
                 actual.text,

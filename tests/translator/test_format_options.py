@@ -30,9 +30,7 @@ def test_html_translation_keeps_tags_and_placeholders(translator: Translator, pi
 def test_alternative_translations_keep_markup(translator: Translator) -> None:
     translation = translator.translate("A <b>woman</b> is in the house.", format="html", nbest=3)
     assert len(translation.alternatives) == 2
-    assert all(
-        "<b>" in alternative.text and "</b>" in alternative.text for alternative in translation.alternatives
-    )
+    assert all("<b>" in result.text and "</b>" in result.text for result in translation.alternatives)
 
 
 def test_placeholders_are_kept_by_default(translator: Translator) -> None:

@@ -46,9 +46,7 @@ def test_chain_of_models_gives_the_same_results_as_separate_calls(chain, options
     pivot = chain[0].then(*chain[1:])
     steps = translate_by_steps(chain, TEXTS, **options)
     translations = pivot.translate(TEXTS, placeholders=False, **options)
-    assert [translation.text for translation in translations] == [
-        translation.text for translation in steps[-1]
-    ]
+    assert [result.text for result in translations] == [result.text for result in steps[-1]]
     assert [translation.steps for translation in translations] == list(zip(*steps, strict=True))
     assert [translation.source for translation in translations] == TEXTS
     assert [pivot.translate(text, placeholders=False, **options) for text in TEXTS] == translations
@@ -116,9 +114,7 @@ def test_options_for_the_target_apply_to_the_last_model():
     ]
     earlier, last = search_options([model.decoding for model in pivot.models], {"max_length": 3})
     assert (earlier.max_length, last.max_length) == (12, 3)
-    assert all(
-        translation.truncated for translation in pivot.translate(["I want to buy a car."], max_length=2)
-    )
+    assert all(result.truncated for result in pivot.translate(["I want to buy a car."], max_length=2))
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=len)

@@ -165,9 +165,7 @@ def test_response_may_occupy_all_remaining_positions(chat_model, engine):
     lengths = [len(source.add_special_tokens(source.encode(text))) for text in texts]
     assert 200 < lengths[0] < 390
     translations = translator.translate(texts, **options)
-    assert [len(translation.tokens) for translation in translations] == [
-        400 - length + 1 for length in lengths
-    ]
+    assert [len(result.tokens) for result in translations] == [400 - length + 1 for length in lengths]
     assert all(translation.truncated for translation in translations)
     assert [translation.tokens for translation in translations] == [
         translator.translate(text, **options).tokens for text in texts

@@ -79,9 +79,7 @@ def test_requesting_alignment_does_not_change_translations(bundled, engine, opti
     assert any(translation.alignment.links for translation in aligned)
     if engine != "torch":
         separate = [model.translate(text, alignment=True, **options) for text in TEXTS]
-        assert [translation.alignment for translation in separate] == [
-            translation.alignment for translation in aligned
-        ]
+        assert [result.alignment for result in separate] == [result.alignment for result in aligned]
 
 
 def test_engine_alignment_matches_torch(bundled):
@@ -212,9 +210,7 @@ def test_unsupported_alignment_requests_are_rejected(bundled):
 
 
 def test_encoding_sentences_again_does_not_change_the_alignment(bundled, monkeypatch):
-    expected = [
-        translation.alignment for translation in bundled["float32"].translate(TEXTS * 3, alignment=True)
-    ]
+    expected = [result.alignment for result in bundled["float32"].translate(TEXTS * 3, alignment=True)]
     monkeypatch.setattr(engine_model, "MAX_CACHE_BYTES", 1)
     monkeypatch.setattr(engine_model, "REENCODED_SENTENCES", 2)
     assert [

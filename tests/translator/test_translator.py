@@ -98,9 +98,7 @@ def test_model_settings_are_used_as_default_options(translator):
     for default, explicit in zip(plain, translator.translate(TEXTS, beam=3, max_length=8), strict=True):
         assert_same(default, explicit)
     limited = Translator(Model(MODEL, JOINT, JOINT, SearchOptions(beam=1, max_length=7)))
-    assert [len(translation.token_scores) for translation in limited.translate(TEXTS[:4], split="never")] == [
-        7
-    ] * 4
+    assert [len(result.token_scores) for result in limited.translate(TEXTS[:4], split="never")] == [7] * 4
 
 
 def test_length_limits_are_respected_and_truncation_is_reported(translator):

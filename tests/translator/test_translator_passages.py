@@ -114,9 +114,7 @@ def test_best_combinations_after_the_first_match_exhaustive_sorting(lists, nbest
     sentences = [
         Sentence((), hypotheses=[Hypothesis((), score, score, ()) for score in scores]) for scores in lists
     ]
-    choices = [
-        [Part(sentence, hypothesis, "") for hypothesis in sentence.hypotheses] for sentence in sentences
-    ]
+    choices = [[Part(sentence, result, "") for result in sentence.hypotheses] for sentence in sentences]
     totals = [sum(part.score for part in best) for best in best_combinations(choices, nbest)]
     first, *others = map(sum, itertools.product(*lists))
     assert totals == pytest.approx([first, *sorted(others, reverse=True)[: nbest - 1]])

@@ -116,9 +116,7 @@ def test_native_engine_runs_ssru_models_and_rejects_aan_models(folder, tmp_path)
     reference = uwaga.load(folder, engine="torch", device="cpu")
     for options in ({"beam": 1}, {"beam": 4, "nbest": 2}, {"sample": True, "seed": 3}):
         actual, expected = (model.translate(TEXTS, **options) for model in (translator, reference))
-        assert [translation.tokens for translation in actual] == [
-            translation.tokens for translation in expected
-        ]
+        assert [result.tokens for result in actual] == [result.tokens for result in expected]
     run_uwaga("convert", folder, tmp_path / "int8", "--int8")
     quantised = uwaga.load(tmp_path / "int8")
     batch = quantised.translate(TEXTS, beam=3)
