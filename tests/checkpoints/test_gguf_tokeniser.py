@@ -231,16 +231,14 @@ INVALID_SENTENCEPIECE_METADATA = [
     ({"scores": None}, "scores' must be an array of 276 numbers, not missing"),
     ({"scores": [0.0] * 275 + [float("nan")]}, "scores' must be an array of 276 numbers"),
     ({"token_type": [7] * 276}, "token_type' contains a type that is not from 1 to 6"),
-    (
-        {"token_type": [1] * 276, "unknown_token_id": None},
-        "unknown_token_id' is missing, and no token is of the",
-    ),
+    ({"token_type": [1] * 276, "unknown_token_id": None},
+     "unknown_token_id' is missing, and no token is of the"),
     ({"token_type": [2, 2, *[1] * 274]}, "tokens 0 and 1 both represent unknown characters"),
     ({"token_type": [2, 6, *[1] * 274]}, "1 tokens represent single bytes, not 256"),
     ({"tokens": ["<unk>", *["a"] * 275]}, "entry 1 of 'tokenizer.ggml.tokens' is 'a', which occurs twice"),
     ({"tokens": ["<unk>", "", *map(str, range(274))]}, "entry 1 of 'tokenizer.ggml.tokens' is empty"),
     ({"precompiled_charsmap": "x"}, "precompiled_charsmap' .* is not supported"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -314,12 +314,10 @@ def test_int8_weight_of_minus_128_is_rejected(tmp_path):
         (shortlist_bytes(400, [[1]] * 340), "target tokens beyond the 340"),
         (shortlist_bytes(0, [[1]] * 340), "target tokens beyond the 340"),
         (shortlist_bytes(4, [[9, 5]] * 340), "target tokens of source token 0 are not in ascending order"),
-        (
-            struct.pack("<QQ", MAGIC, 7) + shortlist_bytes(4, [[1]] * 340)[16:],
-            "the checksum is not that of the file",
-        ),
+        (struct.pack("<QQ", MAGIC, 7) + shortlist_bytes(4, [[1]] * 340)[16:],
+         "the checksum is not that of the file"),
     ],
-)
+)  # fmt: skip
 def test_damaged_shortlist_is_rejected(tmp_path, content, message):
     path = tmp_path / "lex.bin"
     path.write_bytes(content)

@@ -132,20 +132,18 @@ def test_checkpoints_with_earlier_weight_names_are_read(folder, tmp_path):
 
 
 INVALID_CONFIGS = {
-    r"'position_embedding_type' = 'relative_key' is not supported": {
-        "position_embedding_type": "relative_key"
-    },
+    r"'position_embedding_type' = 'relative_key' is not supported":
+        {"position_embedding_type": "relative_key"},
     r"'is_decoder' = True is not supported": {"is_decoder": True},
     r"'add_cross_attention' = True is not supported": {"add_cross_attention": True},
     r"'hidden_act' = 'mish' is not supported": {"hidden_act": "mish"},
-    r"'embeddings\.position_embeddings\.weight' has shape \(20, 18\), .* \(512, 18\)": {
-        "max_position_embeddings": None
-    },
+    r"'embeddings\.position_embeddings\.weight' has shape \(20, 18\), .* \(512, 18\)":
+        {"max_position_embeddings": None},
     r"'embeddings\.token_type_embeddings\.weight' has shape \(2, 18\)": {"type_vocab_size": 1},
     r"encoder\.layer\.3\..* missing": {"num_hidden_layers": 4},
     r"encoder\.layer\.2\..* unknown": {"num_hidden_layers": 2},
     r"'cls\.predictions\.decoder\.weight': missing": {"tie_word_embeddings": False},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("message", INVALID_CONFIGS)

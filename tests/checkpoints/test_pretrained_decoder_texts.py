@@ -13,15 +13,11 @@ import uwaga
 
 transformers = pytest.importorskip("transformers")
 FOLDERS = {
-    "llama3": ("llama", {}),
-    "smollm2": ("llama", {"tie_word_embeddings": True}),
-    "eurollm": ("llama", {}),
-    "mistral": ("mistral", {"sliding_window": 6}),
-    "qwen": ("qwen2", {"tie_word_embeddings": True}),
+    "llama3": ("llama", {}), "smollm2": ("llama", {"tie_word_embeddings": True}), "eurollm": ("llama", {}),
+    "mistral": ("mistral", {"sliding_window": 6}), "qwen": ("qwen2", {"tie_word_embeddings": True}),
     "gemma": ("gemma3_text", {"sliding_window": 6, "tie_word_embeddings": True}),
-    "hunyuan": ("hunyuan_v1_dense", {"tie_word_embeddings": True}),
-    "llama2 pieces": ("llama", {}),
-}
+    "hunyuan": ("hunyuan_v1_dense", {"tie_word_embeddings": True}), "llama2 pieces": ("llama", {}),
+}  # fmt: skip
 PROMPTS = ["the dog sees", "Frau Müller kauft 3,000 cars", "naïve 🚗 café\nMünchen", "a "]
 
 

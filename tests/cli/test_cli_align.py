@@ -146,10 +146,8 @@ def test_evaluate_command_scores_alignments(folder):
         (("align", "test.en", "-m", "ende"), "line 1 has no tab"),
         (("align", "test.en", "short.de", "-m", "ende"), "must be aligned"),
         (("align", "--choose", "empty.tsv", "-m", "ende"), "nothing to align"),
-        (
-            ("align", "--choose", "pairs.tsv", "-m", "ende", "--gold", "wrong"),
-            "wrong, line 1: expected 0-0 1",
-        ),
+        (("align", "--choose", "pairs.tsv", "-m", "ende", "--gold", "wrong"),
+         "wrong, line 1: expected 0-0 1"),
         (("align", "--choose", "pairs.tsv", "-m", "ende", "--gold", "long"), "line 9"),
         (("translate", "--stream", "--alignments", "l", "-m", "ende", "a"), "needs the whole translation"),
         (("evaluate", "--alignments", "short.de", "-r", "long"), "short.de, line 1: expected 0-0 1-2"),
@@ -157,7 +155,7 @@ def test_evaluate_command_scores_alignments(folder):
         (("evaluate", "--alignments", "gold", "-r", "gold", "-r", "long"), "give --reference once"),
         (("evaluate", "--alignments", "no", "-r", "gold"), "no: "),
     ],
-)
+)  # fmt: skip
 def test_invalid_arguments_are_reported(folder, arguments, message):
     write("short.de", tiny.GERMAN[:3])
     write("empty.tsv", [])

@@ -10,21 +10,16 @@ import tiny_models as tiny
 
 LINES = "".join(f"I want to buy {number} cars.\n" for number in range(40))
 VERBS = {
-    "translate": ["translate", "Hi."],
-    "stream": ["translate", "--stream", "Hi."],
-    "score": ["score", "pairs.tsv"],
-    "evaluate": ["evaluate", "hyp", "-r", "ref"],
+    "translate": ["translate", "Hi."], "stream": ["translate", "--stream", "Hi."],
+    "score": ["score", "pairs.tsv"], "evaluate": ["evaluate", "hyp", "-r", "ref"],
     "attend": ["attend", "Hi."],
     "lengths": ["lengths", "-s", "hyp", "-r", "ref", "--system", "hyp", "--samples", "0", "--buckets", "1"],
-    "info": ["info", "bundled"],
-    "info-json": ["info", "bundled", "--json"],
+    "info": ["info", "bundled"], "info-json": ["info", "bundled", "--json"],
     "convert": ["convert", "--int8", "model", "int8"],
     "export": ["convert", "--to", "marian", "model", "marian"],
-    "shortlist": ["shortlist", "model", "hyp", "ref", "-o", "list"],
-    "version": ["--version"],
-    "help": ["--help"],
-    "verb-help": ["translate", "--help"],
-}
+    "shortlist": ["shortlist", "model", "hyp", "ref", "-o", "list"], "version": ["--version"],
+    "help": ["--help"], "verb-help": ["translate", "--help"],
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

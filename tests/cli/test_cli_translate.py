@@ -202,18 +202,15 @@ def test_text_that_names_a_file_is_refused(run, translator, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["a", "--input", "b"], "texts or --input, not both"),
-        (["a", "--stream", "--json"], "--stream"),
+        (["a", "--input", "b"], "texts or --input, not both"), (["a", "--stream", "--json"], "--stream"),
         (["a", "--stream", "--beam", "4"], "--stream"),
-        (["a", "--nbest", "9"], "nbest 9 is more than beam 3"),
-        (["a", "--top-k", "9"], "sample"),
-        (["a", "--attention"], "--json"),
-        (["--input", "/no/such"], "/no/such: no such file"),
+        (["a", "--nbest", "9"], "nbest 9 is more than beam 3"), (["a", "--top-k", "9"], "sample"),
+        (["a", "--attention"], "--json"), (["--input", "/no/such"], "/no/such: no such file"),
         (["a", "--output", "/no/such/file"], "/no/such/file: cannot be written"),
         (["a", "--device", "tpu"], "device must be"),
         (["--split", "never", "house " * 60], "text 1: the sentence"),
     ],
-)
+)  # fmt: skip
 def test_error_messages_fit_on_one_line(run, arguments, words):
     result = run("translate", *arguments, code=1)
     assert "Traceback" not in result.output

@@ -34,17 +34,12 @@ def folder(tmp_path, monkeypatch):
     ("line", "expected"),
     [
         ("uwaga translate --model ", ["bundled", "de-fr", "en-de", "runs"]),
-        ("uwaga translate -m d", ["de-fr"]),
-        ("uwaga translate --model runs/", ["runs/first"]),
-        ("uwaga translate --model runs/.", ["runs/.hidden"]),
-        ("uwaga translate --model missing/", []),
-        ("uwaga generate --model bu", ["bundled"]),
-        ("uwaga convert bu", ["bundled"]),
-        ("uwaga translate --from ", ["de", "en", "fr"]),
-        ("uwaga translate --from en --to f", ["fr"]),
-        ("uwaga train --preset ", sorted(PRESETS)),
-        ("uwaga translate --split a", ["auto"]),
+        ("uwaga translate -m d", ["de-fr"]), ("uwaga translate --model runs/", ["runs/first"]),
+        ("uwaga translate --model runs/.", ["runs/.hidden"]), ("uwaga translate --model missing/", []),
+        ("uwaga generate --model bu", ["bundled"]), ("uwaga convert bu", ["bundled"]),
+        ("uwaga translate --from ", ["de", "en", "fr"]), ("uwaga translate --from en --to f", ["fr"]),
+        ("uwaga train --preset ", sorted(PRESETS)), ("uwaga translate --split a", ["auto"]),
     ],
-)
+)  # fmt: skip
 def test_shell_completion_suggests_option_values(line, expected, folder, monkeypatch):
     assert completions(line, folder, monkeypatch) == expected

@@ -759,15 +759,12 @@ def test_vocabulary_map_restricts_targets_as_in_ctranslate2(folder, tmp_path):
 
 
 GENERATION_CALLS = [
-    {"max_length": 6},
-    {"max_length": 7, "beam_size": 3, "num_hypotheses": 2},
-    {"max_length": 2},
-    {"max_length": 6, "static_prompt": ["%", ")"]},
-    {"max_length": 9, "no_repeat_ngram_size": 2},
+    {"max_length": 6}, {"max_length": 7, "beam_size": 3, "num_hypotheses": 2}, {"max_length": 2},
+    {"max_length": 6, "static_prompt": ["%", ")"]}, {"max_length": 9, "no_repeat_ngram_size": 2},
     {"max_length": 9, "min_length": 9, "beam_size": 4, "length_penalty": 0.5},
     {"max_length": 9, "return_alternatives": True, "num_hypotheses": 3},
     {"max_length": 7, "return_end_token": True, "suppress_sequences": [["j"]]},
-]
+]  # fmt: skip
 
 
 @pytest.mark.numerical

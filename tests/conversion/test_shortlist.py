@@ -176,20 +176,14 @@ def test_invalid_tensors_are_rejected(path, learned, tmp_path):
     beyond = short.targets.copy()
     beyond[-1] = short.vocabulary
     invalid = {
-        "beyond": {"targets": beyond},
-        "below": {"common": short.common - short.common[0] - 1},
-        "not rising": {"common": short.common[::-1].copy()},
-        "twice": {"common": np.repeat(short.common, 2)},
-        "falling places": {"first": falling},
-        "too few places": {"first": short.first[:-1]},
-        "not the end": {"targets": short.targets[:-1]},
-        "no common": {"common": short.common[:0]},
-        "missing": {"common": None},
-        "unknown": {"more": short.common},
+        "beyond": {"targets": beyond}, "below": {"common": short.common - short.common[0] - 1},
+        "not rising": {"common": short.common[::-1].copy()}, "twice": {"common": np.repeat(short.common, 2)},
+        "falling places": {"first": falling}, "too few places": {"first": short.first[:-1]},
+        "not the end": {"targets": short.targets[:-1]}, "no common": {"common": short.common[:0]},
+        "missing": {"common": None}, "unknown": {"more": short.common},
         "other format": {"targets": short.targets.astype(np.int64)},
-        "floats": {"targets": short.targets.astype(np.float32)},
-        "shape": {"targets": short.targets[None]},
-    }
+        "floats": {"targets": short.targets.astype(np.float32)}, "shape": {"targets": short.targets[None]},
+    }  # fmt: skip
     for name, tensors in invalid.items():
         file = rewrite(path, tmp_path / "bad", tensors)
         with pytest.raises(ModelError, match=re.escape(str(file))):

@@ -10,22 +10,15 @@ ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs/learn/compared.md").read_text(encoding="utf-8")
 UWAGA = "uwaga"
 OTHER_COURSES = {
-    "Transformer Explainer": "poloclub/transformer-explainer",
-    "llm-viz": "bbycroft/llm-viz",
-    "BertViz": "jessevig/bertviz",
-    "inseq": "inseq-team/inseq",
-    "The Annotated Transformer": "harvardnlp/annotated-transformer",
-    "d2l.ai": "d2l-ai/d2l-en",
+    "Transformer Explainer": "poloclub/transformer-explainer", "llm-viz": "bbycroft/llm-viz",
+    "BertViz": "jessevig/bertviz", "inseq": "inseq-team/inseq",
+    "The Annotated Transformer": "harvardnlp/annotated-transformer", "d2l.ai": "d2l-ai/d2l-en",
     "The Illustrated Transformer": "jalammar/jalammar.github.io",
-    "Hugging Face's course": "huggingface/course",
-    "Distill": "distillpub/post--augmented-rnns",
-    "JoeyNMT": "joeynmt/joeynmt",
-    "YSDA, week 4": "yandexdataschool/nlp_course",
-    "3Blue1Brown": "3b1b/videos",
+    "Hugging Face's course": "huggingface/course", "Distill": "distillpub/post--augmented-rnns",
+    "JoeyNMT": "joeynmt/joeynmt", "YSDA, week 4": "yandexdataschool/nlp_course", "3Blue1Brown": "3b1b/videos",
     "Karpathy's lectures": "karpathy/nn-zero-to-hero",
-    "TransformerLens": "TransformerLensOrg/TransformerLens",
-    "penzai": "google-deepmind/penzai",
-}
+    "TransformerLens": "TransformerLensOrg/TransformerLens", "penzai": "google-deepmind/penzai",
+}  # fmt: skip
 
 
 def tables(text=TEXT):

@@ -125,13 +125,11 @@ def test_links_connect_pieces_of_linked_words(tmp_path: Path, mode: str, tag: st
         (LINKS[:3], r"c.links: ends after line 3, but .*c.tsv is longer"),
         ([*LINKS, ""], r"c.links: has more lines than .*c.tsv, which ends after line 4"),
         ([LINKS[0], "0-0 1:1", *LINKS[2:]], r"c.links, line 2: '1:1' is not a link"),
-        (
-            [LINKS[0], "0-0 12-1", *LINKS[2:]],
-            r"c.links, line 2: a link refers to source word 12, but the source has only 10",
-        ),
+        ([LINKS[0], "0-0 12-1", *LINKS[2:]],
+         r"c.links, line 2: a link refers to source word 12, but the source has only 10"),
         (["0-5", *LINKS[1:]], r"c.links, line 1: a link refers to target word 5, but the target has only 5"),
     ],
-)
+)  # fmt: skip
 def test_links_that_do_not_fit_the_corpus_are_reported(tmp_path, links, message) -> None:
     corpus_settings, file = corpus(tmp_path, links)
     with pytest.raises(DataError, match=message):

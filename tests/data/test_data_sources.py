@@ -205,10 +205,8 @@ def test_tmx_markup_is_removed_and_language_variants_are_read(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            b'<!DOCTYPE tmx [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><tmx><body/></tmx>',
-            "declares the entity 'a'",
-        ),
+        (b'<!DOCTYPE tmx [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><tmx><body/></tmx>',
+         "declares the entity 'a'"),
         (b'<!DOCTYPE tmx [<!ENTITY x SYSTEM "file:///etc/passwd">]><tmx/>', "declares the entity 'x'"),
         (b'<!DOCTYPE tmx [<!ENTITY % x SYSTEM "http://h/x"> %x;]><tmx/>', "declares the entity 'x'"),
         (b"<html></html>", "not a TMX file: its root is <html>"),
@@ -220,7 +218,7 @@ def test_tmx_markup_is_removed_and_language_variants_are_read(tmp_path: Path) ->
         (b"<tmx><body/></tmx>", "no usable sentence pair"),
         (b"", "not a complete TMX file"),
     ],
-)
+)  # fmt: skip
 def test_invalid_tmx_is_rejected(tmp_path, monkeypatch, content, message) -> None:
     monkeypatch.setattr("uwaga.data.tmx.MAX_MARKUP_BYTES", 4 << 20)
     (tmp_path / "a.tmx").write_bytes(content)

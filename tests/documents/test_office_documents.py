@@ -194,14 +194,12 @@ HOSTILE_ARCHIVES = [
     ("a.odt", write_zip({"a.txt": "x"}), "not an OpenDocument"),
     ("a.epub", write_zip({"a.txt": "x"}), "not an EPUB"),
     ("a.epub", write_zip({"META-INF/container.xml": "x", "../evil.xhtml": "x"}), "not a valid member name"),
-    (
-        "a.epub",
-        write_zip({"META-INF/container.xml": "x", "a.xhtml": '<!DOCTYPE h [<!ENTITY a "b">]><p>x</p>'}),
-        "entities",
-    ),
+    ("a.epub",
+     write_zip({"META-INF/container.xml": "x", "a.xhtml": '<!DOCTYPE h [<!ENTITY a "b">]><p>x</p>'}),
+     "entities"),
     ("a.docx", docx("<!DOCTYPE a><w:p/>"), "not well-formed XML"),
     ("a.pptx", docx("<w:p/>"), "not a presentation"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "content", "message"), HOSTILE_ARCHIVES)

@@ -162,17 +162,13 @@ def test_catalogue_in_another_language_is_refused_or_retranslated():
 @pytest.mark.parametrize(
     ("flag", "text", "placeholders"),
     [
-        ("c-format", "%s of %d", ["%s", "%d"]),
-        ("fuzzy, python-format", "%sfiles of %s", ["%s", "%s"]),
-        ("qt-format", "%1s of %L2, %n", ["%1", "%L2", "%n"]),
-        ("kde-format", "%1 of %2x", ["%1", "%2"]),
-        ("boost-format", "%1%x", ["%1%"]),
-        ("gcc-internal-format", "%qs near %<x **%>", ["%qs", "%<x **%>"]),
-        ("object-pascal-format", "%0:s of %1:d", ["%0:s", "%1:d"]),
-        ("scheme-format", "~a x", ["~a"]),
+        ("c-format", "%s of %d", ["%s", "%d"]), ("fuzzy, python-format", "%sfiles of %s", ["%s", "%s"]),
+        ("qt-format", "%1s of %L2, %n", ["%1", "%L2", "%n"]), ("kde-format", "%1 of %2x", ["%1", "%2"]),
+        ("boost-format", "%1%x", ["%1%"]), ("gcc-internal-format", "%qs near %<x **%>", ["%qs", "%<x **%>"]),
+        ("object-pascal-format", "%0:s of %1:d", ["%0:s", "%1:d"]), ("scheme-format", "~a x", ["~a"]),
         ("wrap", "!user x of @site and :url", ["!user", "@site", ":url"]),
     ],
-)
+)  # fmt: skip
 def test_po_flags_select_the_placeholder_syntax(flag, text, placeholders):
     [inline] = texts("a.po", f'#, {flag}\nmsgid "{text}"\nmsgstr ""\n'.encode())
     assert [part.text for part in inline if not isinstance(part, str)] == placeholders
@@ -181,14 +177,11 @@ def test_po_flags_select_the_placeholder_syntax(flag, text, placeholders):
 @pytest.mark.parametrize(
     ("flag", "target", "singular", "form"),
     [
-        ("c-format", "de", "one file", "ONE FILE"),
-        ("c-format", "ru", "one file", "%D FILES"),
-        ("c-format", "ru", "%d file", "%D FILE"),
-        ("python-format", "de", "one file", "%D FILES"),
-        ("python-format", "de", "%(n)s file", ""),
-        ("fuzzy", "ru", "one file", "%D FILES"),
+        ("c-format", "de", "one file", "ONE FILE"), ("c-format", "ru", "one file", "%D FILES"),
+        ("c-format", "ru", "%d file", "%D FILE"), ("python-format", "de", "one file", "%D FILES"),
+        ("python-format", "de", "%(n)s file", ""), ("fuzzy", "ru", "one file", "%D FILES"),
     ],
-)
+)  # fmt: skip
 def test_singular_without_a_number_is_used_only_for_the_value_1(flag, target, singular, form):
     entry = f'#, {flag}\nmsgid "{singular}"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     content = HEADER.format("").replace('"Plural-Forms: \\n"\n', "") + entry
@@ -205,15 +198,12 @@ def test_singular_may_omit_named_arguments():
 @pytest.mark.parametrize(
     ("flag", "text", "is_translated"),
     [
-        ("python-format", "Use fewer than %(length) characters", False),
-        ("python-format", "50% off", False),
-        ("python-format", "50%% off, %d left", True),
-        ("c-format", "Done: 100 % of %d", False),
-        ("c-format", "Done: 100 %.", True),
-        ("no-python-format", "50% off", True),
+        ("python-format", "Use fewer than %(length) characters", False), ("python-format", "50% off", False),
+        ("python-format", "50%% off, %d left", True), ("c-format", "Done: 100 % of %d", False),
+        ("c-format", "Done: 100 %.", True), ("no-python-format", "50% off", True),
         ("qt-format", "50% off", True),
     ],
-)
+)  # fmt: skip
 def test_texts_with_words_that_gettext_reads_as_conversions_are_unchanged(flag, text, is_translated):
     entry = f'#, {flag}\nmsgid "{text}"\nmsgstr ""\n'
     source = (HEADER.format("nplurals=2; plural=(n != 1);") + entry).encode()

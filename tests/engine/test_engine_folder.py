@@ -145,10 +145,8 @@ INNER = "encoder.0.feed_forward.inner"
     [
         ("int8", f"{INNER}:scales", 3, np.nan, [INNER, "not finite", WEIGHTS]),
         ("int8", f"{INNER}:scales", 3, np.inf, [INNER, "not finite", WEIGHTS]),
-        (
-            "int8", "encoder.0.attention_norm.weight", 3, np.nan,
-            ["encoder.0.attention_norm", "not finite", WEIGHTS],
-        ),
+        ("int8", "encoder.0.attention_norm.weight", 3, np.nan,
+         ["encoder.0.attention_norm", "not finite", WEIGHTS]),
         ("int8", "output.bias", 3, -np.inf, ["output.bias", "not finite", WEIGHTS]),
         ("int4", f"{INNER}:scales", 3, np.nan, [INNER, "not finite", WEIGHTS]),
         ("int4", f"{INNER}:panels", 0, 99, ["grid of a group exceeds int8"]),

@@ -247,15 +247,13 @@ def test_edits_of_decoder_only_models_match_torch(edits):
         (Heads("sideways"), "kind 'sideways'"),
         (Heads("cross", 1, weights="loud"), "weights 'loud'"),
         (Heads("cross", 1, weights="alone"), "need a head"),
-        (
-            Heads("cross", 1, weights=np.ones((3, 90, 90))),
-            "the array has 3 heads, but the number of selected heads is 2",
-        ),
+        (Heads("cross", 1, weights=np.ones((3, 90, 90))),
+         "the array has 3 heads, but the number of selected heads is 2"),
         (Heads("cross", 1, scale=float("nan")), "scale nan"),
         (Positions("source", (0, 24)), "position 24: the model has 24"),
         (Positions("middle", (0,)), "side 'middle'"),
     ],
-)
+)  # fmt: skip
 def test_invalid_edits_are_rejected(edit, message):
     with pytest.raises(SettingsError, match=message):
         native_model(MODEL).with_interventions(edit)

@@ -278,20 +278,14 @@ def test_invalid_shortlists_are_rejected():
     offsets = first.copy()
     offsets[5] = offsets[-1] + 1
     invalid = {
-        "no common tokens": arrays(common=[]),
-        "common token too large": arrays(common=[3, VOCABULARY]),
-        "negative common token": arrays(common=[-1, 3]),
-        "descending common tokens": arrays(common=[4, 3]),
-        "repeated common token": arrays(common=[3, 3]),
-        "descending targets": arrays(targets=descending),
-        "target too large": arrays(targets=too_large),
-        "negative target": arrays(targets=negative),
-        "descending offsets": arrays(first=offsets),
-        "first offset not 0": arrays(first=[1, *first[1:]]),
+        "no common tokens": arrays(common=[]), "common token too large": arrays(common=[3, VOCABULARY]),
+        "negative common token": arrays(common=[-1, 3]), "descending common tokens": arrays(common=[4, 3]),
+        "repeated common token": arrays(common=[3, 3]), "descending targets": arrays(targets=descending),
+        "target too large": arrays(targets=too_large), "negative target": arrays(targets=negative),
+        "descending offsets": arrays(first=offsets), "first offset not 0": arrays(first=[1, *first[1:]]),
         "last offset too small": arrays(first=[*first[:-1], first[-1] - 1]),
-        "last offset too large": arrays(first=[*first[:-1], first[-1] + 1]),
-        "no offsets": arrays(first=[]),
-    }
+        "last offset too large": arrays(first=[*first[:-1], first[-1] + 1]), "no offsets": arrays(first=[]),
+    }  # fmt: skip
     for name, arguments in invalid.items():
         with pytest.raises(ModelError):
             pytest.fail(f"{name}: {Shortlist(**arguments, vocabulary=VOCABULARY)}")

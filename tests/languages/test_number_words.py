@@ -146,15 +146,12 @@ def test_possible_numbers_include_ordinals_months_and_words_such_as_dozen():
 @pytest.mark.parametrize(
     ("language", "text", "total"),
     [
-        ("en", " people, a man and a woman", 2),
-        ("en", " people, two men and a girl", 3),
-        ("de", " Leute: ein Mann und zwei Frauen", 3),
-        ("pl", " osoby, jedna stoi, druga siedzi", 2),
-        ("en", " people near a man and a woman", None),
-        ("en", " people, a man. A woman", None),
+        ("en", " people, a man and a woman", 2), ("en", " people, two men and a girl", 3),
+        ("de", " Leute: ein Mann und zwei Frauen", 3), ("pl", " osoby, jedna stoi, druga siedzi", 2),
+        ("en", " people near a man and a woman", None), ("en", " people, a man. A woman", None),
         ("xx", " people, a man and a woman", None),
     ],
-)
+)  # fmt: skip
 def test_list_after_a_comma_is_recognised_by_its_sum(language, text, total):
     assert [value for value in range(2, 10) if has_list(text, value, language)] == [total] * (
         total is not None

@@ -19,18 +19,15 @@ HEADER = 'msgid ""\nmsgstr "Language: de\\nContent-Type: text/plain; charset=UTF
 CATALOGUE = HEADER + "\n".join(
     f"{before}msgid {text}\nmsgstr {translation}\n"
     for before, text, translation in (
-        ("", '"&Open"', '"Ö&ffnen"'),
-        ('msgctxt "b"\n', '"&Open"', '""'),
-        ('msgctxt "c"\n', '"Open"', '""'),
-        ("", '"Quit (&Q)"', '"Schluss (&Q)"'),
-        ('msgctxt "b"\n', '"Quit"', '""'),
+        ("", '"&Open"', '"Ö&ffnen"'), ('msgctxt "b"\n', '"&Open"', '""'), ('msgctxt "c"\n', '"Open"', '""'),
+        ("", '"Quit (&Q)"', '"Schluss (&Q)"'), ('msgctxt "b"\n', '"Quit"', '""'),
         ("#, c-format\n", '"%d of %s lost"', '"Von %2$s fehlen %1$d"'),
         ('#, c-format\nmsgctxt "b"\n', '"%d of %s lost"', '""'),
         ("", '"Press <b>Start</b> &amp; wait."', '"<b>Start</b> drücken &amp; warten."'),
         ('msgctxt "b"\n', '"Press <b>Start</b> &amp; wait."', '""'),
         ("#, fuzzy\n", '"Two dogs run."', '"Falsch."'),
     )
-)
+)  # fmt: skip
 UNIT = "<trans-unit id='{}'><source>{}</source>{}</trans-unit>"
 XLIFF = (
     "<xliff version='1.2'><file source-language='en' target-language='de'><body>"

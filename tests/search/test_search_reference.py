@@ -117,27 +117,19 @@ def searches(draw):
     prefixes = st.lists(st.integers(3, VOCABULARY - 1), max_size=2)
     return (
         SearchOptions(
-            beam=beam,
-            nbest=draw(st.integers(1, beam)),
+            beam=beam, nbest=draw(st.integers(1, beam)),
             length_penalty=draw(st.sampled_from([-0.5, 0.0, 0.6, 1.0, 2.0])),
             length_formula=draw(st.sampled_from(["average", "gnmt", "none"])),
             score_forced=draw(st.sampled_from([True, False, "length"])),
             early_stopping=draw(st.sampled_from([True, False, "estimate"])),
-            min_length=draw(st.integers(0, 4)),
-            max_length=draw(st.integers(4, 12)),
-            max_ratio=draw(st.sampled_from([1.0, 2.0, math.inf])),
-            max_extra=draw(st.integers(0, 4)),
-            force_end=draw(st.booleans()),
-            no_repeat_ngram=draw(st.integers(0, 3)),
-            first=draw(st.sampled_from([None, 3, 4])),
-            banned=draw(st.sampled_from([(), (5,), (5, 6)])),
-            unknown=draw(st.booleans()),
-            batch_tokens=draw(st.sampled_from([1, 30, 4096])),
+            min_length=draw(st.integers(0, 4)), max_length=draw(st.integers(4, 12)),
+            max_ratio=draw(st.sampled_from([1.0, 2.0, math.inf])), max_extra=draw(st.integers(0, 4)),
+            force_end=draw(st.booleans()), no_repeat_ngram=draw(st.integers(0, 3)),
+            first=draw(st.sampled_from([None, 3, 4])), banned=draw(st.sampled_from([(), (5,), (5, 6)])),
+            unknown=draw(st.booleans()), batch_tokens=draw(st.sampled_from([1, 30, 4096])),
         ),
         RecurrentToy(
-            VOCABULARY,
-            seed=draw(st.integers(0, 10_000)),
-            end_bias=draw(st.sampled_from([-1.0, 0.5, 2.0])),
+            VOCABULARY, seed=draw(st.integers(0, 10_000)), end_bias=draw(st.sampled_from([-1.0, 0.5, 2.0])),
             max_target=draw(st.sampled_from([None, 9])),
         ),
         draw(
@@ -147,7 +139,7 @@ def searches(draw):
                 max_size=5,
             )
         ),
-    )
+    )  # fmt: skip
 
 
 def summary(hypotheses):

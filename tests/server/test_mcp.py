@@ -325,17 +325,14 @@ def test_arbitrary_tool_arguments_cause_no_server_error(client, tool, arguments,
 def test_invalid_lines_on_standard_input_do_not_stop_the_server(tmp_path: Path):
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     messages = [
-        b"\xff\xfe\x00binary\x80",
-        b"[" * 100_000,
-        b'{"jsonrpc": "2.0"',
-        b"null",
+        b"\xff\xfe\x00binary\x80", b"[" * 100_000, b'{"jsonrpc": "2.0"', b"null",
         b'{"jsonrpc": "2.0", "id": 7, "method": "no/such"}',
         b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}}',
         json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode(),
         b'{"jsonrpc": "2.0", "method": "notifications/initialized"}',
         b'{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": 3}}',
         b'{"jsonrpc": "2.0", "id": 3, "method": "tools/list"}',
-    ]
+    ]  # fmt: skip
     command = [sys.executable, "-m", "uwaga", "mcp"]
     with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL) as server:
         server.stdin.write(b"\n".join(messages) + b"\n")

@@ -20,15 +20,12 @@ HUNYUAN = (
 BYTES = [f"<0x{number:02X}>" for number in range(256)]
 CHAT = ("<|im_start|>", "<|im_end|>")
 SPECIAL_TOKENS = {
-    "llama3": ("<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"),
-    "qwen": ("<|endoftext|>", *CHAT),
-    "smollm2": ("<|endoftext|>", *CHAT),
-    "hunyuan": ("<|startoftext|>", "<|eos|>", "<|pad|>"),
-    "llama2": ("<unk>", "<s>", "</s>"),
-    "mistral": ("<unk>", "<s>", "</s>", "[INST]"),
+    "llama3": ("<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"), "qwen": ("<|endoftext|>", *CHAT),
+    "smollm2": ("<|endoftext|>", *CHAT), "hunyuan": ("<|startoftext|>", "<|eos|>", "<|pad|>"),
+    "llama2": ("<unk>", "<s>", "</s>"), "mistral": ("<unk>", "<s>", "</s>", "[INST]"),
     "eurollm": ("<unk>", "<s>", "</s>", *CHAT),
     "gemma": ("<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>"),
-}
+}  # fmt: skip
 """The special tokens of each kind of tokeniser."""
 BOS_IDS = {"llama3": 0, "llama2": 1, "mistral": 1, "eurollm": 1, "gemma": 2}
 """Index of the beginning-of-text token in the special tokens of each kind."""

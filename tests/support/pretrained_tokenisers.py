@@ -21,17 +21,13 @@ SENTENCEPIECE_FAMILIES = ("t5", "pegasus", "mbart", "mbart50", "nllb", "m2m100")
 """The families that use SentencePiece."""
 LANGUAGE_CODES = {"mbart": "de_DE", "mbart50": "de_DE", "nllb": "deu_Latn", "m2m100": "de"}
 SPECIAL_TOKENS = {
-    "bart": ("<s>", "</s>", "<pad>", "<unk>", "<mask>"),
-    "gpt2": ("<|endoftext|>",),
-    "bert": ("[CLS]", "[SEP]", "[UNK]", "[MASK]"),
-    "bert-cased": ("[CLS]", "[SEP]", "[PAD]", "[MASK]"),
+    "bart": ("<s>", "</s>", "<pad>", "<unk>", "<mask>"), "gpt2": ("<|endoftext|>",),
+    "bert": ("[CLS]", "[SEP]", "[UNK]", "[MASK]"), "bert-cased": ("[CLS]", "[SEP]", "[PAD]", "[MASK]"),
     "t5": ("</s>", "<pad>", "<unk>", "<extra_id_0>", "<extra_id_17>"),
     "pegasus": ("</s>", "<pad>", "<mask_1>", "<mask_2>", "<unk_7>"),
-    "mbart": ("<s>", "</s>", "<mask>", "en_XX"),
-    "mbart50": ("<s>", "</s>", "<mask>", "sl_SI"),
-    "nllb": ("<s>", "</s>", "<mask>"),
-    "m2m100": ("</s>", "<unk>", "__en__"),
-}
+    "mbart": ("<s>", "</s>", "<mask>", "en_XX"), "mbart50": ("<s>", "</s>", "<mask>", "sl_SI"),
+    "nllb": ("<s>", "</s>", "<mask>"), "m2m100": ("</s>", "<unk>", "__en__"),
+}  # fmt: skip
 TOKENISER_CLASSES = {
     "bart": "BartTokenizer", "gpt2": "GPT2Tokenizer", "bert": "BertTokenizer", "bert-cased": "BertTokenizer",
     "t5": "T5Tokenizer", "pegasus": "PegasusTokenizer", "mbart": "MBartTokenizer",

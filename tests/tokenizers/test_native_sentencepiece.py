@@ -151,17 +151,15 @@ def test_ids_outside_the_vocabulary_are_rejected() -> None:
         (lambda: b"\x0a\xff\xff\xff\xff\x7f", "damaged"),
         (lambda: trained_model("unigram")[:-3], "damaged"),
         (lambda: trained_model("unigram") + b"\x12\x02\x18\x05", "algorithm is unknown"),
-        (
-            lambda: trained_model("unigram") + piece_message("the", NORMAL) + piece_message("the", NORMAL),
-            "is there twice",
-        ),
+        (lambda: trained_model("unigram") + piece_message("the", NORMAL) + piece_message("the", NORMAL),
+         "is there twice"),
         (lambda: trained_model("unigram") + 2 * piece_message("<more>", CONTROL), "is there twice"),
         (lambda: trained_model("unigram") + piece_message("", NORMAL), "is empty"),
         (lambda: trained_model("unigram") + piece_message("<more>", UNKNOWN), "two unknown symbols"),
         (lambda: piece_message("<unk>", UNKNOWN), "no pieces"),
         (lambda: trained_model("unigram") + b"\x1a\x06\x12\x04\xff\xff\xff\xff", "character map is damaged"),
     ],
-)
+)  # fmt: skip
 def test_damaged_or_unsupported_model_is_rejected(model: Callable[[], bytes], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SentencePiece(model())

@@ -12,14 +12,11 @@ from uwaga.tokenizers.text import augment, choose_forms, clusters, compose, surf
 @pytest.mark.parametrize(
     ("form", "text", "expected"),
     [
-        ("lower", "Das ist GROSS.", "das ist gross."),
-        ("upper", "Die Straße!", "DIE STRASSE!"),
-        ("unpunctuated", "Is it? ", "Is it"),
-        ("unpunctuated", "Ja \u2026!?\u201d", "Ja"),
-        ("unpunctuated", "Mr. Smith", "Mr. Smith"),
-        ("unpunctuated", "...", "..."),
+        ("lower", "Das ist GROSS.", "das ist gross."), ("upper", "Die Straße!", "DIE STRASSE!"),
+        ("unpunctuated", "Is it? ", "Is it"), ("unpunctuated", "Ja \u2026!?\u201d", "Ja"),
+        ("unpunctuated", "Mr. Smith", "Mr. Smith"), ("unpunctuated", "...", "..."),
     ],
-)
+)  # fmt: skip
 def test_surface_forms_change_case_and_punctuation(form: str, text: str, expected: str) -> None:
     assert surface(text, form) == expected
 

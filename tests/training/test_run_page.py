@@ -109,15 +109,12 @@ def test_training_report_accepts_arbitrary_logs(tmp_path_factory, rows, fault, t
 @pytest.mark.parametrize(
     "line",
     [
-        '{"step": 1e400, "part": "train"}',
-        '{"step": 1%s, "part": "train"}' % ("0" * 400),
-        "[" * 100_000,
-        '{"step": 1, "part": "dev", "loss": null}',
-        '{"step": 1, "part": "dev", "loss": "x"}',
+        '{"step": 1e400, "part": "train"}', '{"step": 1%s, "part": "train"}' % ("0" * 400), "[" * 100_000,
+        '{"step": 1, "part": "dev", "loss": null}', '{"step": 1, "part": "dev", "loss": "x"}',
         '{"step": 1, "part": "dev", "loss": 1%s}' % ("0" * 400),
         '{"step": 1, "part": "train", "loss": 1e308}\n{"step": 2, "part": "train", "loss": -1e308}',
     ],
-)
+)  # fmt: skip
 def test_training_report_accepts_malformed_records(tmp_path: Path, line: str) -> None:
     (tmp_path / METRICS_FILE).write_text(f'{line}\n{{"step": 3, "part": "train", "loss": 2.0}}\n')
     (tmp_path / SAMPLES_FILE).write_text(line)

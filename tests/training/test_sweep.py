@@ -58,17 +58,15 @@ def table(folder: Path) -> list[dict[str, str]]:
         ({"parameters": {}}, "at least 1"),
         ({"parameters": {"a": {}}}, "give values, or low and high"),
         ({"parameters": {"a": {"low": 2, "high": 1}}}, "low 2 is not below high 1"),
-        (
-            {"parameters": {"a": {"low": 0.0, "high": 1.0, "log": True}}},
-            "requires that low is greater than 0",
-        ),
+        ({"parameters": {"a": {"low": 0.0, "high": 1.0, "log": True}}},
+         "requires that low is greater than 0"),
         ({"parameters": {"a": {"low": 0, "high": 4, "step": 0.5}}}, "must be a whole number"),
         ({"parameters": {"a": {"values": [1], "low": 0}}}, "values cannot be combined with low"),
         ({"parameters": {"a": {"values": [1, 1]}}}, "contains a duplicate"),
         ({"parameters": {"a": {"low": 0.0, "high": 1.0}}, "sampler": "grid"}, "needs values, a step"),
         ({"parameters": {"a": {"values": [1]}}, "trails": 3}, "did you mean 'trials'"),
     ],
-)
+)  # fmt: skip
 def test_invalid_sweep_settings_are_rejected(values: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         parse(SweepSettings, values, "sweep.yaml")

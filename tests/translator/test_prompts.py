@@ -353,10 +353,8 @@ def test_hunyuan_prompt_depends_on_the_model_version(name, pair, prefix):
 
 
 HOSTILE_TEMPLATES = {
-    "endless": (
-        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-        "not rendered within",
-    ),
+    "endless": ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "not rendered within"),
     "huge": ("{{ 'a' * 9999999999 }}", "memory"),
     "doubling": ("{% set x = 'a' * 1000000 %}" + "{% set x = x ~ x %}" * 40, "memory|not rendered"),
     "long": ("{{ 'a' * 20000000 }}", "20000000 characters|too much memory|not rendered"),
@@ -367,7 +365,7 @@ HOSTILE_TEMPLATES = {
     "refuses": ("{{ raise_exception('only users') }}", "only users"),
     "division": ("{{ 1 / 0 }}", "ZeroDivisionError"),
     "too large": ("a" * (1 << 20) + "a", "too long"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
