@@ -10,6 +10,7 @@ import pytest
 import torch
 from command_line import run_uwaga
 from test_ctranslate2 import rewrite
+from torch_models import edit_config
 
 import uwaga
 from uwaga.checkpoints.registry import describe, read
@@ -85,11 +86,6 @@ def test_quantised_weights_are_dequantised(gpt2, tmp_path, quantisation):
     for name in actual.weights.shapes:
         close = 2e-2 * np.abs(expected.weights.read(name)).max()
         np.testing.assert_allclose(actual.weights.read(name), expected.weights.read(name), atol=close)
-
-
-def edit_config(folder, **values):
-    config = json.loads((folder / "config.json").read_text()) | values
-    (folder / "config.json").write_text(json.dumps(config))
 
 
 DECODER = {"name": "TransformerDecoderSpec", "revision": 8}

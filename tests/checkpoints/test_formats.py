@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 from command_line import run_uwaga
+from json_files import edit_json
 from marian_folders import make as make_marian
 from plugin_samples import forget_plugins, plugin_file
 
@@ -144,7 +145,7 @@ def test_model_of_the_custom_family_from_the_guide_is_read(guide, tmp_path, monk
     fairseq_models.make(tmp_path / "m", "mbart-large-en-ro", **sizes)
     shutil.copytree(tmp_path / "m", tmp_path / "kin")
     shutil.copytree(case.folder, tmp_path / "kin", dirs_exist_ok=True)
-    fairseq_models.edit_json(tmp_path / "kin/config.json", model_type="barthelemy")
+    edit_json(tmp_path / "kin/config.json", model_type="barthelemy")
     fairseq_models.read_as_numbers(monkeypatch)
     custom, model = formats.read(tmp_path / "kin"), formats.read(tmp_path / "m")
     assert (custom.family, custom.settings) == ("barthelemy", model.settings)

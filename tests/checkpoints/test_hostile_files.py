@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from json_files import edit_json, set_value
 
 import uwaga
 from uwaga.checkpoints.formats.argos import read_package
@@ -127,13 +128,10 @@ def test_invalid_archive_members_are_rejected(kind, tmp_path):
         b"{'descr': 'V0', 'fortran_order': False, 'shape': (4,)}",
         b"{'descr': [('a', 'O')], 'fortran_order': False, 'shape': (4,)}",
         b"{'descr': {}, 'fortran_order': False, 'shape': (4,)}",
-        b"{'descr': None, 'fortran_order': 0, 'shape': None}",
-        b"(" * 900 + b")" * 900,
-        b"{'descr': '<f4', 'fortran_order': False, 'shape': (" + b"9" * 5000 + b",)}",
-        b"\xff\xfe",
-        b"",
+        b"{'descr': None, 'fortran_order': 0, 'shape': None}", b"(" * 900 + b")" * 900,
+        b"{'descr': '<f4', 'fortran_order': False, 'shape': (" + b"9" * 5000 + b",)}", b"\xff\xfe", b"",
     ],
-)
+)  # fmt: skip
 def test_invalid_array_headers_are_rejected(header, tmp_path):
     content = b"\x93NUMPY\x01\0" + len(header).to_bytes(2, "little") + header + b"\0" * 16
     path = write_zip(tmp_path / "m.npz", [("a.npy", content)])
@@ -266,8 +264,7 @@ def test_config_sizes_are_checked_against_weights_before_allocation(key, tmp_pat
     from marian_folders import make
 
     make(tmp_path / "m")
-    path = tmp_path / "m" / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {key: LARGE_SIZES.get(key, 10**6)}))
+    set_value(tmp_path / "m" / "config.json", key, value=LARGE_SIZES.get(key, 10**6))
     assert_rejected(tmp_path / "m", [uwaga.load, describe], "m")
 
 
@@ -275,10 +272,7 @@ def test_int8_model_config_with_a_million_layers_is_rejected(tmp_path):
     from uwaga.conversion.quantise import quantise
 
     quantise(MODEL, tmp_path / "int8")
-    path = tmp_path / "int8" / "config.json"
-    values = json.loads(path.read_text())
-    values["model"]["encoder_layers"] = 10**6
-    path.write_text(json.dumps(values))
+    set_value(tmp_path / "int8" / "config.json", "model", "encoder_layers", value=10**6)
     assert_rejected(tmp_path / "int8", [uwaga.load], "truncated or belongs to another model")
     tracemalloc.start()
     assert describe(tmp_path / "int8").problems
@@ -369,9 +363,7 @@ def test_bit_flips_in_the_weights_of_a_float_model_folder_are_detected(tmp_path)
         with pytest.raises(ModelError, match=r"model\.safetensors"):
             uwaga.load(folder)
         path.write_bytes(content := bytearray((bundled / path.name).read_bytes()))
-    config = json.loads((folder / "config.json").read_text())
-    del config["sha256"]
-    (folder / "config.json").write_text(json.dumps(config))
+    edit_json(folder / "config.json", sha256=None)
     assert uwaga.load(folder).translate("Hello.") == uwaga.load().translate(
         "Hello."
     )  # a folder from before checksums

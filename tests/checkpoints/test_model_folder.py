@@ -15,6 +15,7 @@ import torch
 from full_disk import limited_file_size
 from hypothesis import given
 from hypothesis import strategies as st
+from json_files import set_value
 from torch_models import load_torch
 
 from uwaga.checkpoints.formats.uwaga.read import read_folder
@@ -53,13 +54,7 @@ def folder(tmp_path):
 
 def edit(folder, *keys, value):
     """Change a value of config.json."""
-    path = folder / "config.json"
-    config = json.loads(path.read_text())
-    group = config
-    for key in keys[:-1]:
-        group = group[key]
-    group[keys[-1]] = value
-    path.write_text(json.dumps(config))
+    set_value(folder / "config.json", *keys, value=value)
 
 
 def load_model(folder, **options):

@@ -12,7 +12,8 @@ import numpy as np
 import pretrained_tokenisers as tokenisers
 import torch
 from fairseq_folders import MODEL_KINDS, PAIRS, model_folder
-from fairseq_models import PUBLISHED, edit_json, make, read_as_numbers
+from fairseq_models import PUBLISHED, make, read_as_numbers
+from json_files import edit_json
 from precision import EXACT, to_double
 from pretrained_texts import LINES
 from search_inputs import inputs

@@ -1,11 +1,11 @@
 """T5 folders: logits and tokens equal those of ``transformers``; invalid folders are rejected."""
 
-import json
 import shutil
 
 import numbered_tokens
 import pytest
 import torch
+from json_files import edit_json
 from precision import EXACT, to_double
 from sampled_pairs import total_variation
 from search_inputs import inputs
@@ -64,10 +64,7 @@ def make(folder, version, seed=2, **options):
     model.generation_config.update(max_length=14, bad_words_ids=[[0]])
     model.save_pretrained(folder)
     if changes.get("tie_word_embeddings") is False:  # as older versions, and all published folders, write it
-        path = folder / "config.json"
-        values = json.loads(path.read_text()) | {"tie_word_embeddings": False}
-        del values["scale_decoder_outputs"]
-        path.write_text(json.dumps(values))
+        edit_json(folder / "config.json", tie_word_embeddings=False, scale_decoder_outputs=None)
     return model
 
 

@@ -4,12 +4,11 @@ import pytest
 
 transformers = pytest.importorskip("transformers")
 
-import json
 
 import numpy as np
 import pretrained_tokenisers
 from fairseq_folders import MODEL_KINDS, PAIRS, model_folder
-from fairseq_models import edit_json
+from json_files import edit_json, edited
 from pretrained_texts import LINES
 
 import uwaga
@@ -108,9 +107,8 @@ def test_quantised_model_keeps_task_prefixes(tmp_path):
 )
 def test_invalid_special_token_settings_are_refused(tmp_path, edit, message):
     _, folder = quantised(tmp_path, "m2m100")
-    config = json.loads((folder / "config.json").read_text())
-    edit(config["frame"])
-    (folder / "config.json").write_text(json.dumps(config))
+    with edited(folder / "config.json") as config:
+        edit(config["frame"])
     with pytest.raises(ModelError, match=message):
         uwaga.load(folder)
 

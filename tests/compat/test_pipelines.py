@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import marian_folders
 import pretrained_tokenisers
 import pytest
 import torch
+from json_files import edit_json
 
 import uwaga
 from uwaga.errors import DataError, ModelError, SettingsError
@@ -152,13 +154,9 @@ def test_pipelines_use_the_bundled_model_by_default():
 
 
 def test_task_specific_params_serve_as_defaults(models, tmp_path):
-    folder = tmp_path / "model"
-    folder.mkdir()
-    for path in Path(models["marian"]).iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
-    config = json.loads((folder / "config.json").read_text())
-    config["task_specific_params"] = {"summarization": {"num_beams": 1, "max_length": 6, "prefix": "a "}}
-    (folder / "config.json").write_text(json.dumps(config))
+    folder = shutil.copytree(models["marian"], tmp_path / "model")
+    settings = {"summarization": {"num_beams": 1, "max_length": 6, "prefix": "a "}}
+    edit_json(folder / "config.json", task_specific_params=settings)
     plain = uwaga.pipeline("summarization", model=models["marian"])
     expected = plain("a the dog", num_beams=1, max_length=6)
     assert uwaga.pipeline("summarization", model=folder)("the dog") == expected

@@ -76,15 +76,12 @@ def test_recurrent_models_translate_and_align_without_torch(folders, tmp_path):
 @pytest.mark.parametrize(
     ("keys", "value", "words"),
     [
-        (("model", "layers"), 10**9, [WEIGHTS, "requires"]),
-        (("model", "hidden"), 2**40, []),
-        (("model", "hidden"), 16, [WEIGHTS]),
-        (("model", "score"), "mine", ["not 'mine'"]),
-        (("model", "score"), "dot", [WEIGHTS, "score.key"]),
-        (("model", "family"), "sutskever", ["score"]),
+        (("model", "layers"), 10**9, [WEIGHTS, "requires"]), (("model", "hidden"), 2**40, []),
+        (("model", "hidden"), 16, [WEIGHTS]), (("model", "score"), "mine", ["not 'mine'"]),
+        (("model", "score"), "dot", [WEIGHTS, "score.key"]), (("model", "family"), "sutskever", ["score"]),
         (("model", "max_length"), 2**40, ["max_length"]),
     ],
-)
+)  # fmt: skip
 def test_wrong_configuration_is_rejected(folders, tmp_path, keys, value, words):
     quantise(folders[0] / "luong", tmp_path / "int8")
     set_value(tmp_path / "int8" / CONFIG, *keys, value=value)
@@ -93,10 +90,17 @@ def test_wrong_configuration_is_rejected(folders, tmp_path, keys, value, words):
     assert all(word in str(error.value) for word in [str(tmp_path / "int8"), *words])
 
 
-def test_wrong_configuration_of_a_float32_model_is_rejected(folders, tmp_path):
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("input_feeding", False, r"decoder\.layers\.0\.layer\.weight_ih_l0"),
+        ("score", "dott", r"config\.json: model\.score: .*'dott'; did you mean 'dot'"),
+    ],
+)
+def test_wrong_configuration_of_a_float32_model_is_rejected(folders, tmp_path, key, value, message):
     shutil.copytree(folders[0] / "luong", tmp_path / "m")
-    set_value(tmp_path / "m" / CONFIG, "model", "input_feeding", value=False)
-    with pytest.raises(ModelError, match=r"decoder\.layers\.0\.layer\.weight_ih_l0"):
+    set_value(tmp_path / "m" / CONFIG, "model", key, value=value)
+    with pytest.raises(ModelError, match=message):
         uwaga.load(tmp_path / "m")
 
 

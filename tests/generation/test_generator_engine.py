@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from command_line import run_uwaga
+from json_files import edited
 from marian_folders import make as make_marian
 from precision import tolerance
 from safetensors.torch import load_file, save_file
@@ -101,9 +102,8 @@ def test_M42_draft_model_keeps_continuations_and_requires_the_same_vocabulary(fo
         drafted.generate(PROMPTS[0], sample=True)
     mismatched = tmp_path / "other"
     shutil.copytree(folder, mismatched)
-    tokenizer = json.loads((mismatched / "tokenizer.json").read_text())
-    tokenizer["model"]["merges"].pop()
-    (mismatched / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with edited(mismatched / "tokenizer.json") as tokenizer:
+        tokenizer["model"]["merges"].pop()
     with pytest.raises(SettingsError, match="does not have the vocabulary"):
         uwaga.load(folder, draft=mismatched)
 

@@ -9,6 +9,7 @@ import pretrained_tokenisers
 import pytest
 import torch
 from command_line import run_uwaga
+from json_files import edit_json, set_value
 from precision import tolerance
 
 import uwaga
@@ -74,21 +75,16 @@ REPEATING = ["A dog sees a dog sees a", "Where is the dog? Where is", "of of of"
 @pytest.mark.parametrize(
     "settings",
     [
-        {"no_repeat_ngram_size": 1},
-        {"no_repeat_ngram_size": 2},
-        {"no_repeat_ngram_size": 3, "min_length": 10},
-        {"max_length": 24, "max_new_tokens": None},
-        {"max_length": 30, "min_length": 26, "max_new_tokens": None},
-        {"max_length": 12, "max_new_tokens": 5},
+        {"no_repeat_ngram_size": 1}, {"no_repeat_ngram_size": 2},
+        {"no_repeat_ngram_size": 3, "min_length": 10}, {"max_length": 24, "max_new_tokens": None},
+        {"max_length": 30, "min_length": 26, "max_new_tokens": None}, {"max_length": 12, "max_new_tokens": 5},
     ],
-)
+)  # fmt: skip
 def test_M24_length_and_ngram_limits_include_the_prompt_as_in_transformers(peer, tmp_path, settings):
     """``max_length``, ``min_length`` and ``no_repeat_ngram_size`` of a folder include the prompt."""
     folder, _, tokeniser = peer
     copied = shutil.copytree(folder, tmp_path / "model")
-    path = copied / "generation_config.json"
-    stated = json.loads(path.read_text()) | settings
-    path.write_text(json.dumps({name: value for name, value in stated.items() if value is not None}))
+    edit_json(copied / "generation_config.json", **settings)
     model = transformers.GPT2LMHeadModel.from_pretrained(copied).eval()
     generators = [uwaga.load(copied, device="cpu", engine=engine) for engine in ("native", "torch")]
     for beam in (1, 3):
@@ -141,9 +137,7 @@ def test_M10_M18_attention_matrices_match_transformers(peer, engine):
 def test_padding_token_defaults_to_that_of_the_tokeniser(peer, generator, tmp_path):
     folder = shutil.copytree(peer[0], tmp_path / "model")
     for name, pad in (("config.json", None), ("tokenizer_config.json", peer[2].convert_ids_to_tokens(5))):
-        values = json.loads((folder / name).read_text())
-        values["pad_token_id" if pad is None else "pad_token"] = pad
-        (folder / name).write_text(json.dumps(values))
+        set_value(folder / name, "pad_token_id" if pad is None else "pad_token", value=pad)
     loaded = uwaga.load(folder, device="cpu")
     assert loaded.generate("Where is", beam=1).text == generator.generate("Where is", beam=1).text
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from marian_students import write_student
 from model_server import FAST_LIMITS, ModelServer, closed_port, model_files, serve_catalogue, serve_models
-from waiting import eventually
+from waiting import eventually, in_threads
 
 import uwaga
 from uwaga import library as catalogue
@@ -395,17 +395,9 @@ def test_unwritable_model_folder_is_reported(tmp_path, server):
 
 def test_concurrent_threads_download_a_model_only_once(home, server):
     serve_catalogue(server, {("en-pt", "tiny"): FILES})
-    folders, messages = [], []
-
-    def run() -> None:
-        folders.append(fetch(home, server, on_wait=messages.append))
-
+    messages = []
     server.paths[WEIGHTS_PATH].throttle = (20_000, 0.05)
-    threads = [threading.Thread(target=run) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
+    folders = in_threads(lambda _: fetch(home, server, on_wait=messages.append), range(3))
     assert len(folders) == 3 and is_complete(folders[0])
     assert len([path for path, _ in server.requests if path == WEIGHTS_PATH]) == 1
     assert messages and NAME in messages[0]

@@ -174,18 +174,14 @@ BOLD, END_BOLD = open_tag("b"), close_tag("b")
 @pytest.mark.parametrize(
     "inline",
     [
-        ("A ", BOLD, "big", END_BOLD, " dog"),
-        ("A", BOLD, " big ", END_BOLD, "dog"),
+        ("A ", BOLD, "big", END_BOLD, " dog"), ("A", BOLD, " big ", END_BOLD, "dog"),
         ("A ", BOLD, " big ", END_BOLD, " dog, ", Tag("void", "<br/>"), " yes"),
         ("one", Tag("void", "<br/>"), "two"),
         (open_tag("p"), " Hi ", BOLD, open_tag("i"), "x", close_tag("i"), END_BOLD, "! ", close_tag("p")),
-        ("a ", BOLD, END_BOLD, " c"),
-        ("a", BOLD, " ", END_BOLD, "c"),
-        ("a ", BOLD, "(", END_BOLD, "c)"),
-        (BOLD, END_BOLD),
-        (BOLD, "all of it.", END_BOLD, Tag("void", "<x/>")),
+        ("a ", BOLD, END_BOLD, " c"), ("a", BOLD, " ", END_BOLD, "c"), ("a ", BOLD, "(", END_BOLD, "c)"),
+        (BOLD, END_BOLD), (BOLD, "all of it.", END_BOLD, Tag("void", "<x/>")),
     ],
-)
+)  # fmt: skip
 def test_spaces_around_tags_match_the_source(inline: Inline) -> None:
     assert place_diagonally(inline) == raw_text(inline)
 
@@ -358,3 +354,18 @@ def test_tags_around_a_phrase_with_a_fixed_translation_enclose_that_translation(
     stripped = strip_tags(("a ", open_tag("b"), " ".join(sides[0]), close_tag("b"), " b"))
     placed = insert_tags(stripped, target, alignment, [(" ".join(sides[0]), " ".join(sides[1]).upper())])
     assert raw_text(placed) == f"a <b>{' '.join(sides[1])}</b> b"
+
+
+def test_plain_text_of_inline_content_omits_tags() -> None:
+    code = Tag("kept", "<code>a &amp; b</code>", "a & b")
+    inline = ("Run ", Tag("open", "<b>"), code, Tag("close", "</b>"), Tag("void", "<br/>"), " now")
+    assert plain_text(inline) == "Run a & b now"
+
+
+def test_word_alignment_is_formatted_as_index_pairs_and_json() -> None:
+    alignment = WordAlignment(((0, 1), (2, 5)), ((0, 3), (4, 6)), ((0, 1), (1, 0)))
+    assert str(alignment) == "0-1 1-0"
+    assert (
+        alignment.to_json()
+        == '{"source": [[0, 1], [2, 5]], "target": [[0, 3], [4, 6]], "links": [[0, 1], [1, 0]]}'
+    )

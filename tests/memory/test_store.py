@@ -7,13 +7,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 import pytest
+from waiting import in_threads
 
 from uwaga.errors import DataError, SettingsError
 from uwaga.translator.memories import similarity_class
@@ -202,22 +202,13 @@ def test_processes_read_the_memory_while_another_writes(memory: Memory) -> None:
 
 
 def test_threads_can_add_and_look_up_pairs_concurrently(memory: Memory) -> None:
-    errors: list[BaseException] = []
-
     def work(thread: int) -> None:
-        try:
-            for number in range(20):
-                memory.add([Pair(f"words {thread} and {number}", "x")])
-                assert memory.matches(f"words {thread} and {number}")[0].score == 100
-        except BaseException as error:
-            errors.append(error)
+        for number in range(20):
+            memory.add([Pair(f"words {thread} and {number}", "x")])
+            assert memory.matches(f"words {thread} and {number}")[0].score == 100
 
-    threads = [threading.Thread(target=work, args=(thread,)) for thread in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors and len(memory) == 80
+    in_threads(work, range(4))
+    assert len(memory) == 80
 
 
 def test_memory_lookups_see_only_committed_changes(memory: Memory) -> None:

@@ -9,6 +9,7 @@ import pytest
 import tiny_models as tiny
 import torch
 from command_line import run_uwaga
+from json_files import edited
 from precision import tolerance
 from recurrent_variants import VARIANTS, make
 from search_inputs import inputs
@@ -153,9 +154,8 @@ def test_config_with_sizes_that_do_not_match_the_weights_is_rejected(folders, tm
         folder.mkdir()
         for file in folders["rnn"].iterdir():
             (folder / file.name).write_bytes(file.read_bytes())
-        config = json.loads((folder / "config.json").read_text())
-        config["model"] |= {key: value, "tie": "none" if key == "embedding" else "all"}
-        (folder / "config.json").write_text(json.dumps(config))
+        with edited(folder / "config.json") as config:
+            config["model"] |= {key: value, "tie": "none" if key == "embedding" else "all"}
         with pytest.raises(ModelError, match="different models"):
             load_torch(folder)
 

@@ -314,3 +314,11 @@ def test_calls_of_a_shared_model_reuse_tokeniser_data(translator, models):
     assert all(model.characters is translator.model.characters for model in shared)
     assert all(model.segmenter() is translator.model.segmenter() for model in shared)
     assert all("byte_tokens" in vars(model) for model in shared)
+
+
+def test_many_sentences_that_finish_at_the_same_step_are_translated(translator):
+    """Sentences that all finish in the same step leave the batch empty before further sentences enter."""
+    texts = [f"The weather is nice today. {i:03}" for i in range(600)]
+    [first, last] = translator.translate([texts[0], texts[-1]])
+    results = translator.shared().translate(texts)
+    assert (results[0].text, results[-1].text, len(results)) == (first.text, last.text, len(texts))

@@ -6,7 +6,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import tracemalloc
 import uuid
 from dataclasses import replace
@@ -18,6 +17,7 @@ import sqlalchemy as sql
 from full_disk import limited_file_size
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import in_threads
 
 from uwaga.errors import BusyError, DataError, MissingExtraError, SettingsError
 from uwaga_server.api_errors import ApiError, NotStoredError, QuotaError, StorageError, api_error
@@ -196,11 +196,7 @@ def test_concurrent_changes_to_a_glossary_are_all_applied(state):
                 "ann", saved.id, lambda old, new=new: old.with_changes(dictionaries=[new], merge=True)
             )
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(4))
     assert len(store.get("ann", saved.id).dictionaries[0].entries) == 21
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from pivot_models import with_languages
 
 import uwaga
 from uwaga.errors import BusyError, ModelError, SettingsError
 from uwaga.languages.names import language_name, public_codes
-from uwaga.translator import Model, Request, Translator
+from uwaga.translator import Request, Translator
 from uwaga_server.api_errors import ApiError
 from uwaga_server.models import ModelPool
 from uwaga_server.served_models import ModelRoute, ServedLanguages, ServedModel, read_served_models
@@ -34,12 +35,6 @@ def bundled() -> Translator:
 def served_model(name: str, source: str, target: str, **settings: object) -> ServedModel:
     return ServedModel(
         name, ModelSettings.model_validate(settings), tuple(source.split()), tuple(target.split())
-    )
-
-
-def with_languages(translator: Translator, source: str, target: str) -> Translator:
-    return Translator(
-        Model(translator.decoder, translator.source, translator.target, translator.decoding, (source, target))
     )
 
 

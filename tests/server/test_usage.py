@@ -2,10 +2,10 @@
 
 import subprocess
 import sys
-import threading
 
 import pytest
 import sqlalchemy as sql
+from waiting import in_threads
 
 from uwaga_server.api_errors import QuotaError, StorageError
 from uwaga_server.store.database import USAGE, open_database
@@ -51,16 +51,12 @@ def test_usage_limit_is_enforced_exactly(state):
 def test_usage_of_concurrent_threads_is_counted(state, limit):
     usage = open_usage(state)
 
-    def work():
+    def work(_):
         for _ in range(20):
             usage.add("ann", 3, 1, limit)
             usage.flush()
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(4))
     assert (usage.read("ann").characters, usage.read("ann").documents) == (240, 80)
 
 

@@ -3,7 +3,8 @@
 import shutil
 
 import pretrained_tokenisers as tokenisers
-from fairseq_models import edit_json, make
+from fairseq_models import make
+from json_files import edit_json
 
 MODEL_KINDS = {
     "bart": ("bart-large-cnn", tokenisers.newer_format),

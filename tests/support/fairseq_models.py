@@ -1,12 +1,10 @@
 """Random models of BART and related families with published settings, saved by ``transformers``."""
 
-import json
 from dataclasses import dataclass, replace
 
 import torch
 import transformers
-
-from uwaga.decoder import Symbols
+from numbered_tokens import read_numbers
 
 SIZE = 61
 CHANNEL = 2
@@ -149,44 +147,6 @@ def _raise_end_score(model, published, step=0.05):
             linear.weight[CHANNEL] = linear.bias[CHANNEL] = 0.0
     decoder.layer_norm.weight[CHANNEL] = published.gain / step
     decoder.layer_norm.bias[CHANNEL] = -published.hold / step
-
-
-def edit_json(path, **changes):
-    """Update a JSON file; None removes a key."""
-    values = json.loads(path.read_text()) | changes
-    path.write_text(json.dumps({name: value for name, value in values.items() if value is not None}))
-
-
-@dataclass(frozen=True)
-class NumberTokeniser:
-    """A tokeniser whose texts are token ids as decimal numbers, for tests of models."""
-
-    symbols: Symbols
-    languages: tuple = ()
-    model_bytes: bytes = b""
-
-    def encode(self, text):
-        return [int(word) for word in text.split()]
-
-    def add_special_tokens(self, ids):
-        return [*ids, self.symbols.end]
-
-    def language_prefix(self, text):
-        return ""
-
-    def decode(self, ids):
-        return " ".join(map(str, ids))
-
-    def pieces(self, ids):
-        return [str(token) for token in ids]
-
-
-def read_numbers(folder, ids):
-    """Return source and target tokenisers, as the readers in :mod:`uwaga.tokenizers.pretrained` do."""
-    from uwaga.tokenizers.pretrained import TokeniserPair
-
-    tokeniser = NumberTokeniser(Symbols(ids.start, ids.end, ids.pad, unknown=3))
-    return TokeniserPair(tokeniser, replace(tokeniser))
 
 
 def read_as_numbers(monkeypatch):

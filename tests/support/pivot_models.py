@@ -9,6 +9,7 @@ import tiny_models as tiny
 import uwaga
 from uwaga.settings import TextSettings
 from uwaga.tokenizers.training import train_tokeniser
+from uwaga.translator import Model, Translator
 
 
 @cache
@@ -29,3 +30,9 @@ def chained_model(source, target, seed, max_length=40):
         decoding = tiny.DECODING.model_copy(update={"max_length": 12})
         tiny.save(path, model, shared, decoding=decoding, languages=(source, target))
         return uwaga.load(path, engine="native")
+
+
+def with_languages(translator, source, target):
+    """Return a translator with the same model and decoding, and other languages."""
+    model = translator.model
+    return Translator(Model(model.decoder, model.source, model.target, model.decoding, (source, target)))

@@ -1,7 +1,8 @@
 """Waiting for other threads, processes and browsers."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 
 def eventually(
@@ -12,3 +13,10 @@ def eventually(
     while not condition():
         assert time.monotonic() < deadline
         pause(0.01)
+
+
+def in_threads(function: Callable, arguments: Iterable) -> list:
+    """Return the results of a function for each argument, each computed in its own thread."""
+    arguments = list(arguments)
+    with ThreadPoolExecutor(len(arguments)) as pool:
+        return list(pool.map(function, arguments))

@@ -11,6 +11,8 @@ from sentencepiece import SentencePieceNormalizer
 
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.settings import TextSettings
+from uwaga.settings.text_options import TextOptions
+from uwaga.tokenizers.text import is_all_capitals
 from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.tokenizers.training import train_tokeniser
 
@@ -212,3 +214,20 @@ def test_piece_with_invalid_utf8_is_rejected(tmp_path: Path) -> None:
     for read in (damaged.decode, damaged.pieces):
         with pytest.raises(DataError, match="a piece is not UTF-8"):
             read(range(damaged.size))
+
+
+@pytest.mark.parametrize("text", ["I WANT A CAR.", "GO AWAY!", "ÜBER 100 ÄPFEL", "СТОЙ, КТО ИДЁТ"])
+def test_upper_case_text_is_recognised(text: str) -> None:
+    assert is_all_capitals(text)
+
+
+@pytest.mark.parametrize("text", ["", "NATO", "I want", "123 456", "A4", "你好 世界", "NATO and EU", "X1 2"])
+def test_mixed_case_uncased_and_one_word_texts_are_not_upper_case(text: str) -> None:
+    assert not is_all_capitals(text)
+
+
+@pytest.mark.parametrize("value", [-1, True, 1.0, "5", None])
+def test_invalid_split_above_option_is_rejected(value: object) -> None:
+    with pytest.raises(SettingsError, match="split_above must be a whole number, 0 or more"):
+        TextOptions(split_above=value)  # type: ignore[arg-type]
+    assert TextOptions() == TextOptions(split_above=1, lower_capitals=False)

@@ -3,20 +3,18 @@
 import re
 
 import pytest
+from pivot_models import with_languages
 
 from uwaga.alignment.words import word_spans
 from uwaga.errors import DataError, SettingsError
-from uwaga.translator import Model, Request, Translator
+from uwaga.translator import Request, Translator
 
 HTML = '<p>A man in a <b>blue shirt</b> sings.</p><img alt="Two dogs"><p>Two <i>cats</i> &amp; {n} dogs.</p>'
 
 
 @pytest.mark.parametrize("pivot", [False, True])
 def test_html_translation_keeps_tags_and_placeholders(translator: Translator, pivot: bool) -> None:
-    reverse = Translator(
-        Model(translator.decoder, translator.source, translator.target, translator.decoding, ("de", "en"))
-    )
-    chain = translator.then(reverse) if pivot else translator
+    chain = translator.then(with_languages(translator, "de", "en")) if pivot else translator
     translation = chain.translate(HTML, format="html", nbest=2)
     assert translation.source == HTML
     for text in (translation.text, *(alternative.text for alternative in translation.alternatives)):

@@ -3,12 +3,13 @@
 from collections import Counter
 
 import pytest
+from pivot_models import with_languages
 
 from uwaga.errors import TextTooLongError
 from uwaga.markup import Inline, Tag
 from uwaga.markup.placeholders import resolve_placeholders
 from uwaga.markup.strip_tags import strip_tags
-from uwaga.translator import Model, Request, Translator
+from uwaga.translator import Request, Translator
 from uwaga.translator.layers import placeholders
 from uwaga.translator.layers.placeholders import with_placeholders
 
@@ -16,17 +17,14 @@ B, E = Tag("open", "<b>"), Tag("close", "</b>")
 TEXTS: tuple[Inline, ...] = (
     ("A man in a ", B, "blue shirt", E, " is cleaning a window.", Tag("void", "<br/>")),
     (" Two dogs ", B, "run.", E, " A cat ", Tag("open", "<i>"), "sleeps", Tag("close", "</i>"), " here. "),
-    (B, "A woman sings.", E),
-    ("Two dogs are running.",),
-    (),
-    (B, " ", E),
+    (B, "A woman sings.", E), ("Two dogs are running.",), (), (B, " ", E),
     ("One ", Tag("void", "<x/>"), "line.\nTwo ", B, "lines", E, "."),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("pivot", [False, True])
 def test_tags_are_kept_and_the_text_equals_the_translation_without_tags(translator, pivot) -> None:
-    chain = translator.then(with_swapped_languages(translator)) if pivot else translator
+    chain = translator.then(with_languages(translator, "de", "en")) if pivot else translator
     results = chain.run_inlines(TEXTS, Request(""))
     plain = chain.translate([strip_tags(inline).text for inline in TEXTS])
     for inline, result, expected in zip(TEXTS, results, plain, strict=True):
@@ -35,13 +33,6 @@ def test_tags_are_kept_and_the_text_equals_the_translation_without_tags(translat
         text = "".join(part for part in result.inline if isinstance(part, str))
         assert text.split() == expected.text.split()
         assert (result.translation.text, result.translation.score) == (expected.text, expected.score)
-
-
-def with_swapped_languages(translator: Translator) -> Translator:
-    """Return a translator with the same model and swapped languages, as the second of a chain."""
-    return Translator(
-        Model(translator.decoder, translator.source, translator.target, translator.decoding, ("de", "en"))
-    )
 
 
 def test_tags_enclose_the_aligned_words(translator: Translator) -> None:
@@ -108,7 +99,7 @@ PLACEHOLDERS: tuple[Inline, ...] = (
 
 @pytest.mark.parametrize("pivot", [False, True])
 def test_placeholders_are_kept(translator: Translator, pivot: bool) -> None:
-    chain = translator.then(with_swapped_languages(translator)) if pivot else translator
+    chain = translator.then(with_languages(translator, "de", "en")) if pivot else translator
 
     def tags_of(inline: Inline) -> Counter[Tag]:
         parts = with_placeholders(inline, resolve_placeholders(True))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pivot_models import chained_model
+from pivot_models import chained_model, with_languages
 
 import uwaga
 from uwaga import Translator
@@ -93,12 +93,8 @@ def test_term_that_equals_its_translation_is_kept_by_every_model():
     assert translated.steps[0] == FIRST.translate(TEXTS[2])
 
 
-def test_terms_are_applied_next_to_tags_and_placeholders():
-    bundled = Translator.load(threads=1)
-    reverse = Translator(
-        Model(bundled.decoder, bundled.source, bundled.target, bundled.decoding, ("de", "en"))
-    )
-    pivot = bundled.then(reverse)
+def test_terms_are_applied_next_to_tags_and_placeholders(translator):
+    pivot = translator.then(with_languages(translator, "de", "en"))
     page = (
         "<p>A man in a <b>blue <i>shirt</i></b> sees {n} dogs.</p><p>The dog barks at <a href='x'>%s</a>.</p>"
     )

@@ -2,7 +2,6 @@
 
 import re
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 from precision import tolerance
+from waiting import in_threads
 
 import uwaga
 from uwaga.decoder import Choice
@@ -258,18 +258,13 @@ def test_stream_yields_pieces_incrementally(translator):
 def test_concurrent_threads_get_equal_translations(translator):
     texts = TEXTS[::3]
     serial = translator.translate(texts, nbest=2)
-    results = {}
 
-    def work(name):
-        results[name] = [translator.translate(texts, nbest=2), *map(translator.translate, texts[:2])]
+    def work(_):
+        return [translator.translate(texts, nbest=2), *map(translator.translate, texts[:2])]
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    results = in_threads(work, range(2))
     separate = [translator.translate(text) for text in texts[:2]]
-    for batch, *singles in results.values():
+    for batch, *singles in results:
         for actual, expected in zip([*batch, *singles], [*serial, *separate], strict=True):
             assert_same(actual, expected)
 
