@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 import uvicorn
 from running_server import RunningServer, running_server
@@ -241,7 +240,7 @@ def test_sockets_of_stalled_clients_are_closed(tmp_path: Path):
         while count_sockets(server) > baseline and time.monotonic() < deadline:
             time.sleep(0.1)
         assert count_sockets(server) == baseline
-        assert httpx.post(f"{server.url}/translate", content=BODY, headers=JSON_HEADERS).status_code == 200
+        assert server.post("/translate", content=BODY, headers=JSON_HEADERS).status_code == 200
         for client in (*silent, *unfinished, nonreader):
             client.close()
 

@@ -294,7 +294,7 @@ def test_first_of_several_glossaries_takes_precedence(client):
     "body", [{"json": {"name": "Words", "dictionaries": []}}, {"data": {"name": "Words"}}]
 )
 def test_glossary_without_dictionaries_can_be_created_and_extended(client, server: RunningServer, body):
-    created = httpx.post(f"{server.url}/v3/glossaries", **body)
+    created = server.post("/v3/glossaries", **body)
     assert (created.status_code, created.json()["dictionaries"]) == (201, [])
     glossary_id = created.json()["glossary_id"]
     with pytest.raises(deepl.DeepLException, match="No dictionary found for language pair"):
@@ -308,7 +308,7 @@ def test_glossary_without_dictionaries_can_be_created_and_extended(client, serve
 
 def test_v3_languages_are_listed_by_resource_which_is_required(server: RunningServer):
     def listed(**parameters: str) -> httpx.Response:
-        return httpx.get(f"{server.url}/v3/languages", params=parameters)
+        return server.get("/v3/languages", params=parameters)
 
     assert {
         (language["lang"], language["usable_as_source"], language["usable_as_target"])

@@ -162,7 +162,7 @@ def test_invalid_translation_memory_thresholds_are_refused(server, letters):
         {"translation_memory_threshold": 75},
         {"translation_memory_id": letters.translation_memory_id, "translation_memory_threshold": 101},
     ):
-        answer = httpx.post(f"{server.url}/v2/translate", json=body | values)
+        answer = server.post("/v2/translate", json=body | values)
         assert answer.status_code == 400, answer.text
         assert "translation_memory_threshold" in answer.json()["message"]
 

@@ -143,7 +143,7 @@ def test_requests_of_each_dialect_are_translated(server: RunningServer, name: st
 @pytest.mark.parametrize("name", REQUESTS)
 def test_optional_dialects_are_disabled_by_default(default_server: RunningServer, name: str):
     assert REQUESTS[name].post(default_server.url).status_code == 404
-    assert REQUESTS[name].path not in httpx.get(f"{default_server.url}/openapi.json").json()["paths"]
+    assert REQUESTS[name].path not in default_server.get("/openapi.json").json()["paths"]
 
 
 @pytest.mark.parametrize("name", REQUESTS)
@@ -166,7 +166,7 @@ def test_error_responses_use_the_format_of_the_dialect(server, name, kwargs, sta
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_responses_to_unsupported_methods_use_the_format_of_the_dialect(server: RunningServer, name: str):
-    response = httpx.put(f"{server.url}{REQUESTS[name].path}", json={})
+    response = server.put(REQUESTS[name].path, json={})
     assert response.status_code == 405
     assert fits(response.json(), REQUESTS[name].error(405)), response.text
 
@@ -216,7 +216,7 @@ def test_arbitrary_request_bodies_cause_no_server_error(server: RunningServer, n
     mutated = st.builds(lambda old, new: {**old, **new}, valid, st.fixed_dictionaries({}, optional=fields))
     body = data.draw(st.builds(json.dumps, mutated | ANY_JSON).map(str.encode) | st.binary(max_size=40))
     headers = {"content-type": data.draw(st.sampled_from(["application/json", "text/plain", ""]))}
-    response = httpx.post(f"{server.url}{REQUESTS[name].path}", content=body, headers=headers, timeout=60)
+    response = server.post(REQUESTS[name].path, content=body, headers=headers)
     assert response.status_code < 500, response.text
     if response.status_code != 200:
         assert fits(response.json(), REQUESTS[name].error(response.status_code)), response.text

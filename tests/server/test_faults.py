@@ -60,8 +60,8 @@ def test_full_or_unwritable_suggestions_file_does_not_stop_the_server(tmp_path: 
     for path, status in ((full, 507), (folder, 503)):
         with running_server(tmp_path, suggestions=str(path)) as server:
             for _ in range(3):
-                assert httpx.post(f"{server.url}/suggest", json=suggestion).status_code == status
-                assert httpx.get(f"{server.url}/health", timeout=1).status_code == 200
+                assert server.post("/suggest", json=suggestion).status_code == status
+                assert server.get("/health", timeout=1).status_code == 200
 
 
 def test_api_errors_are_raised_unchanged():

@@ -42,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, keys: dict[str, str]) -> It
 
 def post(server: RunningServer, body: bytes, key: str, **headers: str) -> httpx.Response:
     request_headers = {**HEADERS, **({"authorization": f"Bearer {key}"} if key else {}), **headers}
-    return httpx.post(f"{server.url}/mcp", content=body, headers=request_headers, timeout=30)
+    return server.post("/mcp", content=body, headers=request_headers)
 
 
 def test_mcp_sessions_require_the_key_of_their_owner(server: RunningServer, keys: dict[str, str]):

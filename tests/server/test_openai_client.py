@@ -129,9 +129,9 @@ def test_models_are_listed_and_retrieved(client, server: RunningServer):
         client.models.retrieve("gpt-4o")
     assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
     for name in ("de-en", "en-fi", "en-", "-", "-" * 60_000, "../../etc/passwd", "x" * 60_000):
-        response = httpx.get(f"{server.url}/openai/v1/models/{name}")
+        response = server.get(f"/openai/v1/models/{name}")
         assert (response.status_code, list(response.json())) == (404, ["error"])
-    assert "models" in httpx.get(f"{server.url}/v1/models").json()  # the server's own API has this path
+    assert "models" in server.get("/v1/models").json()  # the server's own API has this path
 
 
 def test_languages_are_read_from_options_messages_or_the_model_name(client, translator: Translator):
@@ -219,7 +219,7 @@ IMMERSIVE = "You are a professional German native translator who needs to fluent
 )  # fmt: skip
 def test_requests_of_known_clients_are_supported(server, translator, body):
     headers = {"authorization": "Bearer any", "api-key": "any"}
-    response = httpx.post(f"{server.url}{PATH}", json=body, headers=headers, timeout=60)
+    response = server.post(PATH, json=body, headers=headers)
     assert response.status_code == 200, response.text
     if body.get("stream"):
         assert streamed_text(response) == translator.translate(TEXT, beam=1).text
@@ -232,7 +232,7 @@ def test_requests_of_known_clients_are_supported(server, translator, body):
 def test_response_is_a_json_object_on_request(server: RunningServer, translator: Translator, stream: bool):
     message = 'Translate to German and return JSON {"translation": ...}: A man sleeps.'
     body = {"model": "uwaga", "messages": user(message), "stream": stream}
-    response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
+    response = server.post(PATH, json=body)
     content = streamed_text(response) if stream else response.json()["choices"][0]["message"]["content"]
     assert json.loads(content) == {"translation": "Ein Mann schläft."}
 
@@ -241,7 +241,7 @@ def test_response_is_a_json_object_on_request(server: RunningServer, translator:
 def test_tags_in_messages_are_preserved(server: RunningServer, model: str):
     text = "<b>A man</b> sleeps.\nTwo dogs run.<br />The <0>car</0> is very fast."
     message = f"Translate to German:\n\n{text}" if model == "uwaga" else text
-    response = httpx.post(f"{server.url}{PATH}", json={"model": model, "messages": user(message)}, timeout=60)
+    response = server.post(PATH, json={"model": model, "messages": user(message)})
     assert response.json()["choices"][0]["message"]["content"] == (
         "<b>Ein Mann</b> schläft.\nZwei Hunde laufen.<br />Das <0>Auto</0> ist sehr schnell."
     )
@@ -250,7 +250,7 @@ def test_tags_in_messages_are_preserved(server: RunningServer, model: str):
 @pytest.mark.parametrize("text", ['["A man sleeps."]', '{"title": "A man sleeps."}'])
 def test_prompts_with_unsupported_json_are_refused(server: RunningServer, text: str):
     body = {"model": "uwaga", "messages": user(f"Translate to German:\n\n{text}")}
-    response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
+    response = server.post(PATH, json=body)
     assert response.status_code == 400
     assert "the text is JSON" in response.json()["error"]["message"]
 
@@ -266,7 +266,7 @@ def test_segments_sent_by_kiss_translator_are_translated(server, translator, str
         "stream": stream,
         "max_tokens": 20480,
     }
-    response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
+    response = server.post(PATH, json=body)
     content = streamed_text(response) if stream else response.json()["choices"][0]["message"]["content"]
     first, second = json.loads(content)["translations"]
     assert (first["id"], first["sourceLanguage"], "Wagen" in first["text"]) == (1, "en", True)
@@ -297,7 +297,7 @@ def test_disconnect_during_a_stream_stops_the_translation(server: RunningServer,
     stream.close()
     eventually(lambda: '"status": 499' in server.log.read_text(encoding="utf-8"))
     idle = 'uwaga_model_requests{model="bundled"} 0.0'
-    eventually(lambda: idle in httpx.get(f"{server.url}/metrics").text)
+    eventually(lambda: idle in server.get("/metrics").text)
 
 
 def test_error_during_a_stream_is_sent_as_an_event_before_the_end():
@@ -339,8 +339,8 @@ def test_keys_and_rate_limits_are_enforced(tmp_path: Path):
         with pytest.raises(openai.AuthenticationError) as refused:
             complete("wrong")
         assert refused.value.code == "invalid_api_key"
-        assert httpx.get(f"{server.url}/openai/v1/models").status_code == 401
-        assert httpx.get(f"{server.url}/openai/v1/models", headers={"api-key": key}).status_code == 200
+        assert server.get("/openai/v1/models").status_code == 401
+        assert server.get("/openai/v1/models", headers={"api-key": key}).status_code == 200
         complete(key)
         with pytest.raises(openai.RateLimitError) as refused:
             complete(key)
@@ -356,7 +356,7 @@ def test_huge_repetitive_prompts_are_refused(server: RunningServer):
         "to ", "from en to ", "„", "translate\n", "translate to de\n", "\n ", "please ", "{", '{"a":',
     ):  # fmt: skip
         body = {"model": "uwaga", "messages": user(part * (1_000_000 // len(part)))}
-        response = httpx.post(f"{server.url}{PATH}", json=body, timeout=60)
+        response = server.post(PATH, json=body)
         assert response.status_code in (400, 413), response.text
 
 

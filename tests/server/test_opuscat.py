@@ -89,7 +89,7 @@ def test_auxiliary_and_invalid_requests_get_the_responses_of_opus_cat(
 
 def test_translation_is_returned_as_plain_text(server: RunningServer, translator: Translator):
     for name in ("Translate", "TranslateStream"):
-        response = httpx.get(f"{server.url}/MTRestService/{name}", params={"input": TEXT}, timeout=60)
+        response = server.get(f"/MTRestService/{name}", params={"input": TEXT})
         assert response.headers["content-type"] == "text/plain; charset=utf-8"
         assert response.text == translator.translate(TEXT).text
 
@@ -98,7 +98,7 @@ def test_translation_is_returned_as_plain_text(server: RunningServer, translator
 def test_target_language_may_be_omitted_only_if_unique(tmp_path):
     models = [{"name": "bundled"}, {"name": "bundled", "source": "en", "target": "fr"}]
     with running_server(tmp_path, dialects=["opuscat"], models=models) as server:
-        response = httpx.get(f"{server.url}/MTRestService/TranslateJson", params={"input": TEXT}, timeout=60)
+        response = server.get("/MTRestService/TranslateJson", params={"input": TEXT})
         assert (response.status_code, "de, fr" in response.json()["Message"]) == (400, True)
 
 

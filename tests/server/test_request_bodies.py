@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,9 +116,7 @@ def test_memory_use_of_unfinished_bodies_is_limited(server: RunningServer):
     clients = [
         start_request(server, f"/translate HTTP/1.1\r\n{JSON_HEADER}", MEBIBYTE, body) for _ in range(40)
     ]
-    response = httpx.post(
-        f"{server.url}/translate", content=BODY, headers={"content-type": "application/json"}
-    )
+    response = server.post("/translate", content=BODY, headers={"content-type": "application/json"})
     assert response.status_code == 200
     assert resident_bytes(server) - before < 30 * MEBIBYTE
     refused = 0
@@ -144,7 +141,7 @@ def test_document_uploads_may_exceed_the_usual_size_limit(server: RunningServer,
     if path == "/v2/document":
         fields = {f"{name}_lang": code.upper() for name, code in fields.items()}
     text = b"A dog." + b" " * (2 * MEBIBYTE)
-    response = httpx.post(f"{server.url}{path}", data=fields, files={"file": ("a.txt", text)}, timeout=60)
+    response = server.post(path, data=fields, files={"file": ("a.txt", text)})
     assert response.status_code < 300
 
 
@@ -159,9 +156,9 @@ def test_only_multipart_glossary_uploads_may_exceed_the_usual_size_limit(server:
     headers = {"authorization": "DeepL-Auth-Key any"}
     parts = {name: (None, text) for name, text in fields.items()}
     assert sum(map(len, fields.values())) > MEBIBYTE
-    created = httpx.post(f"{server.url}{path}", files=parts, headers=headers, timeout=60)
+    created = server.post(path, files=parts, headers=headers)
     assert created.status_code == 201
-    refused = httpx.post(f"{server.url}{path}", data=fields, headers=headers, timeout=60)
+    refused = server.post(path, data=fields, headers=headers)
     assert refused.status_code == 413
 
 
@@ -174,7 +171,7 @@ def test_only_multipart_glossary_uploads_may_exceed_the_usual_size_limit(server:
 def test_forms_with_a_charset_other_than_utf_8_are_refused(server: RunningServer, path: str, charset: str):
     field = '--x\r\nContent-Disposition: form-data; name="q-"\r\n\r\n' + "x" * 2000 + "-\r\n--x--\r\n"
     headers = {"content-type": f"multipart/form-data; boundary=x; charset={charset}"}
-    response = httpx.post(f"{server.url}{path}", content=field.encode(), headers=headers, timeout=10)
+    response = server.post(path, content=field.encode(), headers=headers, timeout=10)
     assert response.status_code in (400, 415)
     assert "UTF-8" in response.text
 
@@ -186,5 +183,5 @@ def test_form_with_charset_utf_8_is_accepted(server: RunningServer):
         for name, text in fields.items()
     )
     headers = {"content-type": "multipart/form-data; boundary=x; charset=UTF-8"}
-    response = httpx.post(f"{server.url}/translate", content=f"{content}--x--\r\n", headers=headers)
+    response = server.post("/translate", content=f"{content}--x--\r\n", headers=headers)
     assert response.status_code == 200

@@ -61,9 +61,7 @@ def translator(portable_kernels):
 
 
 def post_inside(server: RunningServer, **body) -> httpx.Response:
-    return httpx.post(
-        f"{server.url}/v1/inside", json={"text": TEXT, "source": "en", "target": "de"} | body, timeout=60
-    )
+    return server.post("/v1/inside", json={"text": TEXT, "source": "en", "target": "de"} | body)
 
 
 def array(packed: dict) -> np.ndarray:

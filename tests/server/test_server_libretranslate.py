@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 def post(server: RunningServer, path: str, **fields: object) -> httpx.Response:
-    return httpx.post(f"{server.url}{path}", json=fields)
+    return server.post(path, json=fields)
 
 
 def test_official_libretranslate_client_translates_and_detects(server, translator):
@@ -62,10 +62,10 @@ def test_html_is_translated_with_its_tags(server: RunningServer, translator: uwa
 def test_forms_and_query_parameters_are_accepted(server: RunningServer, translator: uwaga.Translator):
     expected = {"translatedText": translator.translate(TEXTS[0]).text}
     fields = {"q": TEXTS[0], "source": "en", "target": "de"}
-    assert httpx.post(f"{server.url}/translate", data=fields).json() == expected
-    assert httpx.post(f"{server.url}/translate", params=fields).json() == expected
+    assert server.post("/translate", data=fields).json() == expected
+    assert server.post("/translate", params=fields).json() == expected
     parts = {name: (None, value) for name, value in fields.items()}
-    assert httpx.post(f"{server.url}/translate", files=parts).json() == expected
+    assert server.post("/translate", files=parts).json() == expected
 
 
 def test_texts_that_need_no_translation_are_returned_unchanged(server: RunningServer):
@@ -101,9 +101,7 @@ def test_errors_have_the_libretranslate_format(server, fields, message):
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b"\xff", b'"q"'])
 def test_bodies_that_are_not_json_objects_are_refused(server: RunningServer, body: bytes):
-    response = httpx.post(
-        f"{server.url}/translate", content=body, headers={"content-type": "application/json"}
-    )
+    response = server.post("/translate", content=body, headers={"content-type": "application/json"})
     assert (response.status_code, list(response.json())) == (400, ["error"])
 
 
@@ -115,12 +113,12 @@ def test_suggested_translations_are_stored(server: RunningServer, tmp_path_facto
 
 
 def test_settings_health_metrics_and_api_description_are_served(server: RunningServer):
-    settings = httpx.get(f"{server.url}/frontend/settings").json()
+    settings = server.get("/frontend/settings").json()
     assert settings["charLimit"] == 100_000
     assert settings["suggestions"] is True
     assert settings["language"]["source"] == {"code": "en", "name": "English"}
-    assert httpx.get(f"{server.url}/health").json()["status"] == "ok"
-    metrics = httpx.get(f"{server.url}/metrics").text
+    assert server.get("/health").json()["status"] == "ok"
+    metrics = server.get("/metrics").text
     assert 'uwaga_requests_total{route="/translate",status="200"}' in metrics
     samples = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
     steps, rows, sentences = (
@@ -128,7 +126,7 @@ def test_settings_health_metrics_and_api_description_are_served(server: RunningS
         for name in ("batch_steps", "batch_rows", "sentences")
     )
     assert rows >= steps >= 1 <= sentences
-    assert "/translate" in httpx.get(f"{server.url}/spec").json()["paths"]
+    assert "/translate" in server.get("/spec").json()["paths"]
 
 
 @pytest.mark.slow
@@ -159,26 +157,24 @@ def test_file_is_translated_and_downloaded(tmp_path, shared_server, translator, 
     with running_server(tmp_path, **settings) if with_keys else nullcontext(shared_server) as server:
         file = {"file": ("../../of me.txt", "\n".join(TEXTS).encode())}
         fields = {"source": "en", "target": "de", **key}
-        created = httpx.post(f"{server.url}/translate_file", data=fields, files=file, timeout=30)
+        created = server.post("/translate_file", data=fields, files=file)
         assert created.status_code == 200, created.text
         response = httpx.get(created.json()["translatedFileUrl"])
         assert response.text == "\n".join(translation.text for translation in translator.translate(TEXTS))
         assert "of%20me.txt" in response.headers["content-disposition"]
         assert ".." not in response.headers["content-disposition"]
-        formats = httpx.get(f"{server.url}/frontend/settings").json()["supportedFilesFormat"]
+        formats = server.get("/frontend/settings").json()["supportedFilesFormat"]
         assert {".txt", ".docx", ".srt"} <= set(formats)
         auto = {**fields, "source": "auto"}
-        assert (
-            httpx.post(f"{server.url}/translate_file", data=auto, files=file, timeout=30).status_code == 200
-        )
+        assert server.post("/translate_file", data=auto, files=file).status_code == 200
         for invalid_file in (
             {"file": ("a.exe", b"x")},
             {"file": ("a.docx", b"no zip")},
             {"other": ("a.txt", b"x")},
         ):
-            refused = httpx.post(f"{server.url}/translate_file", data=fields, files=invalid_file, timeout=30)
+            refused = server.post("/translate_file", data=fields, files=invalid_file)
             assert (refused.status_code, list(refused.json())) == (400, ["error"])
         assert httpx.delete(created.json()["translatedFileUrl"]).status_code == 204
         assert httpx.get(created.json()["translatedFileUrl"]).status_code == 404
         for name in ("x", "..%2f..%2fetc%2fpasswd", "0" * 32 + ".txt"):
-            assert httpx.get(f"{server.url}/download_file/{name}").status_code == 404
+            assert server.get(f"/download_file/{name}").status_code == 404

@@ -22,7 +22,7 @@ LONG_TEXT = " ".join([TEXT] * 40)
 
 def post(server: RunningServer, text: str = TEXT) -> httpx.Response:
     body = {"q": text, "source": "en", "target": "de"}
-    return httpx.post(f"{server.url}/translate", json=body, timeout=60)
+    return server.post("/translate", json=body)
 
 
 def open_connection(server: RunningServer) -> socket.socket:
@@ -50,7 +50,7 @@ def test_accepted_requests_finish_before_shutdown(tmp_path: Path):
     with running_server(tmp_path, program=UWAGA) as server:
         with ThreadPoolExecutor() as pool:
             futures = [pool.submit(post, server, LONG_TEXT * 2) for _ in range(4)]
-            eventually(lambda: "uwaga_requests_running 5.0" in httpx.get(f"{server.url}/metrics").text)
+            eventually(lambda: "uwaga_requests_running 5.0" in server.get("/metrics").text)
             server.process.send_signal(signal.SIGTERM)
             assert [future.result().status_code for future in futures] == [200] * 4
         assert server.process.wait(30) in (0, 143, -signal.SIGTERM)
@@ -78,9 +78,7 @@ def test_killed_worker_is_replaced(tmp_path: Path):
             except httpx.TransportError:
                 continue  # the killed worker had accepted it
         assert successes == 20
-        lines = [
-            line for line in httpx.get(f"{server.url}/metrics").text.splitlines() if "/translate" in line
-        ]
+        lines = [line for line in server.get("/metrics").text.splitlines() if "/translate" in line]
         assert any(float(line.rpartition(" ")[2]) >= 20 for line in lines)  # totals of all workers
 
 
@@ -93,7 +91,7 @@ def test_disconnecting_cancels_the_request(tmp_path: Path):
         eventually(lambda: any(record["status"] == 499 for record in log_records(server, "request")))
         assert post(server).status_code == 200
         idle = 'uwaga_model_requests{model="bundled"} 0.0'
-        eventually(lambda: idle in httpx.get(f"{server.url}/metrics").text)
+        eventually(lambda: idle in server.get("/metrics").text)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ TEXTS = ["The weather is nice today.", "I want to buy a car.", "A man sleeps."]
 
 
 def test_v1_translations_match_python_api(server: RunningServer, translator: uwaga.Translator):
-    response = httpx.post(f"{server.url}/v1/translate", json={"text": TEXTS, "source": "en", "target": "de"})
+    response = server.post("/v1/translate", json={"text": TEXTS, "source": "en", "target": "de"})
     assert response.status_code == 200
     translations = response.json()["translations"]
     assert [translation["text"] for translation in translations] == [
@@ -26,18 +26,18 @@ def test_v1_translations_match_python_api(server: RunningServer, translator: uwa
 
 
 def test_empty_list_of_texts_is_accepted(server: RunningServer):
-    response = httpx.post(f"{server.url}/v1/translate", json={"text": [], "source": "en", "target": "de"})
+    response = server.post("/v1/translate", json={"text": [], "source": "en", "target": "de"})
     assert (response.status_code, response.json()["translations"]) == (200, [])
 
 
 def test_v1_translates_a_single_text(server: RunningServer, translator: uwaga.Translator):
-    body = httpx.post(f"{server.url}/v1/translate", json={"text": TEXTS[0], "target": "de"}).json()
+    body = server.post("/v1/translate", json={"text": TEXTS[0], "target": "de"}).json()
     assert body["translations"][0]["text"] == translator.translate(TEXTS[0]).text
     assert body["translations"][0]["detected_source"]["code"] == "en"
 
 
 def test_languages_are_listed(server: RunningServer):
-    body = httpx.get(f"{server.url}/v1/languages").json()
+    body = server.get("/v1/languages").json()
     assert body == {"languages": [{"code": "en", "name": "English", "targets": ["de"], "detected": True}]}
 
 
@@ -55,21 +55,21 @@ def test_languages_are_listed(server: RunningServer):
 )
 def test_invalid_bodies_are_refused(server: RunningServer, body: bytes, status: int, code: str):
     headers = {"content-type": "application/json", "x-request-id": "here-1"}
-    response = httpx.post(f"{server.url}/v1/translate", content=body, headers=headers)
+    response = server.post("/v1/translate", content=body, headers=headers)
     assert (response.status_code, response.json()["error"]["code"]) == (status, code)
     assert response.json()["error"]["request_id"] == response.headers["x-request-id"] == "here-1"
 
 
 def test_oversized_body_is_refused(server: RunningServer):
-    response = httpx.post(f"{server.url}/v1/translate", json={"text": "a " * 5_000_000, "target": "de"})
+    response = server.post("/v1/translate", json={"text": "a " * 5_000_000, "target": "de"})
     assert (response.status_code, response.json()["error"]["code"]) == (413, "body_too_large")
 
 
 def test_unknown_paths_and_methods_are_refused(server: RunningServer):
-    assert httpx.get(f"{server.url}/v1/nothing").status_code == 404
-    assert "/v1/translate" in httpx.get(f"{server.url}/docs").text
-    assert httpx.get(f"{server.url}/v1/translate").status_code == 405
-    assert httpx.get(f"{server.url}/v1/translate").headers["allow"] == "POST"
+    assert server.get("/v1/nothing").status_code == 404
+    assert "/v1/translate" in server.get("/docs").text
+    assert server.get("/v1/translate").status_code == 405
+    assert server.get("/v1/translate").headers["allow"] == "POST"
 
 
 def events(server: RunningServer, **body: object) -> list[tuple[str, dict[str, object]]]:
@@ -104,14 +104,14 @@ def test_drafts_do_not_change_translations(server: RunningServer, translator: uw
     greedy = [translation.text for translation in translator.translate(TEXTS, beam=1)]
 
     def draft_metrics() -> dict[str, float]:
-        lines = httpx.get(f"{server.url}/metrics").text.splitlines()
+        lines = server.get("/metrics").text.splitlines()
         rows = (line.split() for line in lines if line.startswith("uwaga_draft_"))
         return {name.partition("{")[0]: float(value) for name, value in rows if "_created" not in name}
 
     before = draft_metrics()
     for draft in (greedy, "Das Wetter ist", [greedy[0], "", "Ein"]):
         body = {"text": TEXTS, "source": "en", "target": "de", "draft": draft, "mask": 1}
-        content = httpx.post(f"{server.url}/v1/translate", json=body).json()
+        content = server.post("/v1/translate", json=body).json()
         assert [translation["text"] for translation in content["translations"]] == greedy
         first_draft = draft if isinstance(draft, str) else draft[0]
         *pieces, (_, final) = events(server, text=TEXTS[0], target="de", draft=first_draft)
@@ -127,9 +127,7 @@ def test_bias_preserves_the_draft_except_masked_words(server: RunningServer, tra
     draft, options = "Das Haus ist winzig", {"bias": 0.4999, "split": "never"}
     body = {"text": "The house is small and old.", "source": "en", "target": "de", "draft": draft, **options}
     for mask, prefix in ((0, draft), (1, "Das Haus ist ")):
-        [translation] = httpx.post(f"{server.url}/v1/translate", json=body | {"mask": mask}).json()[
-            "translations"
-        ]
+        [translation] = server.post("/v1/translate", json=body | {"mask": mask}).json()["translations"]
         assert translation["text"] == translator.retranslate(body["text"], draft, mask=mask, **options).text
         assert translation["text"].startswith(prefix)
 
@@ -148,7 +146,7 @@ def test_bias_preserves_the_draft_except_masked_words(server: RunningServer, tra
     ],
 )
 def test_invalid_drafts_are_refused(server, fields, status, parameter, message):
-    response = httpx.post(f"{server.url}/v1/translate", json={"text": "A dog.", "target": "de", **fields})
+    response = server.post("/v1/translate", json={"text": "A dog.", "target": "de", **fields})
     error = response.json()["error"]
     assert (response.status_code, error["parameter"].partition(".")[0]) == (status, parameter)
     assert message in error["message"]
@@ -169,18 +167,14 @@ def test_stream_applies_the_glossary(server: RunningServer, translator: uwaga.Tr
     [({"nbest": 2}, "no_stream"), ({"text": ["a"]}, "no_stream"), ({"target": "xx"}, "unsupported_language")],
 )
 def test_invalid_stream_requests_are_refused(server: RunningServer, fields: dict[str, object], code: str):
-    response = httpx.post(
-        f"{server.url}/v1/translate", json={"text": "a", "target": "de", "stream": True, **fields}
-    )
+    response = server.post("/v1/translate", json={"text": "a", "target": "de", "stream": True, **fields})
     assert (response.status_code, response.json()["error"]["code"]) == (400, code)
 
 
 def test_response_contains_the_requested_parts(server: RunningServer, translator: uwaga.Translator):
     body = {"text": TEXTS[0], "source": "en", "target": "de", "nbest": 3}
     requested = {"tokens": True, "scores": True, "alignment": True, "attention": True}
-    [translation] = httpx.post(f"{server.url}/v1/translate", json={**body, **requested}).json()[
-        "translations"
-    ]
+    [translation] = server.post("/v1/translate", json={**body, **requested}).json()["translations"]
     expected = translator.translate(TEXTS[0], nbest=3, beam=5, alignment=True, attention=True)
     expected_dict = expected.to_dict(confidence=True)
     for name in (
@@ -209,7 +203,7 @@ def test_html_format_ignored_tags_and_glossary_are_applied(server, translator):
 def test_errors_are_reported_per_text(server: RunningServer, translator: uwaga.Translator):
     texts = [TEXTS[0], "word " * 400, TEXTS[2]]
     body = {"text": texts, "source": "en", "target": "de", "split": "never"}
-    first, second, third = httpx.post(f"{server.url}/v1/translate", json=body).json()["translations"]
+    first, second, third = server.post("/v1/translate", json=body).json()["translations"]
     assert (first["text"], third["text"]) == tuple(
         translator.translate(text).text for text in (TEXTS[0], TEXTS[2])
     )
@@ -219,15 +213,15 @@ def test_errors_are_reported_per_text(server: RunningServer, translator: uwaga.T
 def test_coverage_reports_omitted_words(server: RunningServer):
     body = {"text": "The meeting starts at 9:30 on Monday.", "source": "en", "target": "de"}
     for options in ({}, {"coverage": True}, {"coverage": "unaligned"}):
-        [translation] = httpx.post(f"{server.url}/v1/translate", json=body | options).json()["translations"]
+        [translation] = server.post("/v1/translate", json=body | options).json()["translations"]
         assert translation.get("coverage", {}).get("omitted", []) == (["Monday"] if options else [])
 
 
 def test_languages_are_detected_and_models_listed(server: RunningServer):
     texts = ["Das ist ein ganz normaler deutscher Satz.", "This is an English sentence.", "12"]
-    detections = httpx.post(f"{server.url}/v1/detect", json={"text": texts}).json()["detections"]
+    detections = server.post("/v1/detect", json={"text": texts}).json()["detections"]
     assert [detection and detection["code"] for detection in detections] == ["de", "en", None]
-    [model] = httpx.get(f"{server.url}/v1/models").json()["models"]
+    [model] = server.get("/v1/models").json()["models"]
     assert model == {
         "name": "bundled", "sources": ["en"], "targets": ["de"], "loaded": True, "available": True,
     }  # fmt: skip
@@ -252,8 +246,8 @@ def test_concurrent_clients_get_their_own_translations(server: RunningServer, tr
 
 def test_texts_are_not_logged(server: RunningServer):
     secret = "Zanzibarquartz"
-    httpx.post(f"{server.url}/v1/translate?q={secret}", json={"text": secret, "target": "de"})
-    httpx.post(f"{server.url}/v1/translate", json={"text": secret, "target": secret})
-    httpx.get(f"{server.url}/{secret}", headers={"authorization": f"Bearer {secret}"})
+    server.post(f"/v1/translate?q={secret}", json={"text": secret, "target": "de"})
+    server.post("/v1/translate", json={"text": secret, "target": secret})
+    server.get(f"/{secret}", headers={"authorization": f"Bearer {secret}"})
     time.sleep(0.1)
     assert secret not in server.log.read_text(encoding="utf-8")

@@ -55,13 +55,9 @@ def sample(page: str, title: str) -> str:
 
 
 def post(server: RunningServer, path: str, **kwargs: Any) -> Any:
-    response = httpx.post(f"{server.url}{path}", timeout=60, **kwargs)
+    response = server.post(path, **kwargs)
     assert response.status_code == 200, response.text
     return response.json()
-
-
-def status(server: RunningServer, path: str, **kwargs: Any) -> int:
-    return httpx.post(f"{server.url}{path}", timeout=60, **kwargs).status_code
 
 
 def weblate_libretranslate(texts: list[str], target: str = "de", key: str = "") -> dict[str, Any]:
@@ -77,13 +73,10 @@ def weblate_deepl(texts: list[str], target: str = "DE", key: str = "any", **fiel
 
 
 def test_weblate_settings_check_passes(server: RunningServer):
-    assert {"en", "de"} <= {language["code"] for language in httpx.get(f"{server.url}/languages").json()}
+    assert {"en", "de"} <= {language["code"] for language in server.get("/languages").json()}
     assert len(post(server, "/translate", **weblate_libretranslate(["test"]))["translatedText"]) == 1
     sources, targets = (
-        {
-            language["language"]
-            for language in httpx.get(f"{server.url}/v2/languages", params={"type": side}).json()
-        }
+        {language["language"] for language in server.get("/v2/languages", params={"type": side}).json()}
         for side in ("source", "target")
     )
     assert ("EN" in sources, "DE" in targets) == (True, True)
@@ -108,14 +101,14 @@ def test_weblate_batch_is_translated_by_the_deepl_dialect(server: RunningServer)
 
 
 def test_weblate_glossary_is_created_applied_and_deleted(server: RunningServer):
-    pairs = httpx.get(f"{server.url}/v2/glossary-language-pairs").json()["supported_languages"]
+    pairs = server.get("/v2/glossary-language-pairs").json()["supported_languages"]
     assert ("EN", "DE") in {(pair["source_lang"].upper(), pair["target_lang"].upper()) for pair in pairs}
     glossary = {
         "name": "weblate:1:EN:DE:0a1b2c", "source_lang": "EN", "target_lang": "DE", "entries": "car\tKarosse",
         "entries_format": "tsv",
     }  # fmt: skip
-    assert status(server, "/v2/glossaries", json=glossary) == 201
-    listed = httpx.get(f"{server.url}/v2/glossaries").json()["glossaries"]
+    assert server.post("/v2/glossaries", json=glossary).status_code == 201
+    listed = server.get("/v2/glossaries").json()["glossaries"]
     [glossary_id] = [
         listed_glossary["glossary_id"]
         for listed_glossary in listed
@@ -124,8 +117,8 @@ def test_weblate_glossary_is_created_applied_and_deleted(server: RunningServer):
     assert all(re.match(r"\d{4}-\d\d-\d\dT", listed_glossary["creation_time"]) for listed_glossary in listed)
     kwargs = weblate_deepl(["I want to buy a car."], glossary_id=glossary_id)
     assert "Karosse" in post(server, "/v2/translate", **kwargs)["translations"][0]["text"]
-    assert httpx.delete(f"{server.url}/v2/glossaries/{glossary_id}").status_code == 204
-    assert httpx.delete(f"{server.url}/v2/glossaries/{glossary_id}").status_code in {400, 404}
+    assert server.delete(f"/v2/glossaries/{glossary_id}").status_code == 204
+    assert server.delete(f"/v2/glossaries/{glossary_id}").status_code in {400, 404}
 
 
 @pytest.mark.parametrize("key", ["", "usual", "wrong", "small", "slow"])
@@ -145,10 +138,7 @@ def test_weblate_requests_get_the_expected_status_codes_and_messages(
     key: str,
 ):
     """Weblate reads a message from ``error`` or ``message`` and continues or pauses by the status."""
-    responses = [
-        httpx.post(f"{protected_server.url}{path}", timeout=60, **make([TEXT, TEXT], key=keys.get(key, "")))
-        for _ in range(2)
-    ]
+    responses = [protected_server.post(path, **make([TEXT, TEXT], key=keys.get(key, ""))) for _ in range(2)]
     last = responses[-1]
     assert last.status_code == {"usual": 200, "slow": 429, **expected}[key], last.text
     if last.status_code != 200:
@@ -156,9 +146,9 @@ def test_weblate_requests_get_the_expected_status_codes_and_messages(
 
 
 def test_unsupported_language_requested_by_weblate_is_refused(server: RunningServer):
-    response = httpx.post(f"{server.url}/translate", **weblate_libretranslate([TEXT], "tlh"))
+    response = server.post("/translate", **weblate_libretranslate([TEXT], "tlh"))
     assert (response.status_code, response.json()["error"]) == (400, "tlh is not supported")
-    response = httpx.post(f"{server.url}/v2/translate", **weblate_deepl([TEXT], "TLH"))
+    response = server.post("/v2/translate", **weblate_deepl([TEXT], "TLH"))
     assert response.status_code == 400 and "target_lang" in response.json()["message"]
 
 
@@ -174,7 +164,7 @@ MASTODON_POST = (
 
 
 def test_languages_are_listed_for_mastodon(server: RunningServer):
-    listed = httpx.get(f"{server.url}/languages", headers={"content-type": "application/json"}).json()
+    listed = server.get("/languages", headers={"content-type": "application/json"}).json()
     assert {language["code"]: language["targets"] for language in listed} == {"en": ["de"], "de": []}
 
 
@@ -197,9 +187,10 @@ def test_mastodon_requests_get_the_expected_status_codes(protected_server, keys)
     """Mastodon treats 403 as quota exceeded, 429 as too many requests, and others as unexpected."""
     for key, expected in ((None, 400), ("wrong", 403), ("small", 403), ("usual", 200)):
         kwargs = mastodon([f"<p>{TEXT}</p>"], key=key and keys[key])
-        assert status(protected_server, "/translate", **kwargs) == expected, key
+        assert protected_server.post("/translate", **kwargs).status_code == expected, key
     statuses = [
-        status(protected_server, "/translate", **mastodon([TEXT], key=keys["slow"])) for _ in range(2)
+        protected_server.post("/translate", **mastodon([TEXT], key=keys["slow"])).status_code
+        for _ in range(2)
     ]
     assert statuses[-1] == 429
 
@@ -216,8 +207,8 @@ def test_zotero_translates_with_the_libretranslate_dialect(server, protected_ser
         post(protected_server, "/translate", json=body | {"api_key": keys["usual"]})["translatedText"]
         == GERMAN
     )
-    assert status(protected_server, "/translate", json=body) == 400
-    assert status(protected_server, "/translate", json=body | {"api_key": "wrong"}) == 403
+    assert protected_server.post("/translate", json=body).status_code == 400
+    assert protected_server.post("/translate", json=body | {"api_key": "wrong"}).status_code == 403
 
 
 def test_zotero_translates_with_the_deeplx_dialect(server, protected_server, keys):
@@ -225,7 +216,7 @@ def test_zotero_translates_with_the_deeplx_dialect(server, protected_server, key
     kwargs = {"content": body, "headers": {"content-type": "application/json; charset=utf-8"}}
     assert post(server, "/deeplx/translate", **kwargs)["data"] == GERMAN
     assert post(protected_server, f"/deeplx/{keys['usual']}/translate", **kwargs)["data"] == GERMAN
-    assert status(protected_server, "/deeplx/translate", **kwargs) == 401
+    assert protected_server.post("/deeplx/translate", **kwargs).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -262,7 +253,7 @@ def omegat(text: str, target: str = "DE-DE") -> dict[str, str]:
     "text", [TEXT, "A man <g1>sleeps</g1>.", "Open <x1/> the <g2>new</g2> car.", "<e0/>A man<f1>"]
 )
 def test_tags_from_the_opus_cat_plugin_for_omegat_are_preserved(server: RunningServer, text: str):
-    response = httpx.get(f"{server.url}/MTRestService/TranslateJson", params=omegat(text), timeout=60)
+    response = server.get("/MTRestService/TranslateJson", params=omegat(text))
     translation = response.json()["translation"]
     assert re.findall("<[^>]+>", translation) == re.findall("<[^>]+>", text)
     assert "&" not in translation
@@ -270,13 +261,13 @@ def test_tags_from_the_opus_cat_plugin_for_omegat_are_preserved(server: RunningS
 
 def test_special_html_characters_from_omegat_are_preserved(server: RunningServer):
     text = "Open https://example.org/?a=1&b=2 in <g1>the car</g1>."
-    response = httpx.get(f"{server.url}/MTRestService/TranslateJson", params=omegat(text), timeout=60)
+    response = server.get("/MTRestService/TranslateJson", params=omegat(text))
     assert "https://example.org/?a=1&b=2" in response.json()["translation"]
 
 
 def test_omegat_connection_check_succeeds_and_errors_are_reported(server: RunningServer):
-    assert httpx.get(f"{server.url}/MTRestService/ListSupportedLanguagePairs").json() == ["en-de"]
-    response = httpx.get(f"{server.url}/MTRestService/TranslateJson", params=omegat(TEXT, "TLH"))
+    assert server.get("/MTRestService/ListSupportedLanguagePairs").json() == ["en-de"]
+    response = server.get("/MTRestService/TranslateJson", params=omegat(TEXT, "TLH"))
     assert response.status_code == 400 and "translation" not in response.json()
 
 

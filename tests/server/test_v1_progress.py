@@ -2,7 +2,6 @@
 
 import json
 
-import httpx
 import pytest
 from running_server import RunningServer, running_server
 from server_page import copy_bundled_model
@@ -16,7 +15,7 @@ URL = "/v1/translate"
 
 def events_of(server: RunningServer, body: dict) -> list[tuple[str, dict]]:
     """Return the names and data of the events of a translation with progress."""
-    response = httpx.post(f"{server.url}{URL}", json=body | {"progress": True}, timeout=120)
+    response = server.post(URL, json=body | {"progress": True}, timeout=120)
     assert response.headers["content-type"].startswith("text/event-stream")
     parts = [event.split("\n") for event in response.text.strip().split("\n\n")]
     return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in parts]
@@ -26,7 +25,7 @@ def events_of(server: RunningServer, body: dict) -> list[tuple[str, dict]]:
 def test_progress_grows_to_the_number_of_sentences(server, text):
     body = {"text": text, "source": "en", "target": "de", "beam": 2, "alignment": True}
     *progress, last = events_of(server, body)
-    plain = httpx.post(f"{server.url}{URL}", json=body, timeout=120).json()
+    plain = server.post(URL, json=body, timeout=120).json()
     assert last == ("done", plain)
     assert {name for name, _ in progress} == {"progress"}
     counts = [(count["done"], count["of"]) for _, count in progress]
@@ -57,8 +56,8 @@ def test_progress_counts_texts_in_several_languages_together(tmp_path):
 def test_failed_translation_with_progress_is_not_charged(tmp_path):
     with running_server(tmp_path, limits={"deadline": 0.05}) as running:
         body = {"text": [LINE] * 5, "source": "en", "target": "de", "progress": True}
-        response = httpx.post(f"{running.url}{URL}", json=body, timeout=60)
-        usage = httpx.get(f"{running.url}/v2/usage").json()
+        response = running.post(URL, json=body)
+        usage = running.get("/v2/usage").json()
     assert "deadline_exceeded" in response.text
     assert usage["character_count"] == 0
 
@@ -68,5 +67,5 @@ def test_failed_translation_with_progress_is_not_charged(tmp_path):
     [({"target": "tlh"}, 400, "unsupported_language"), ({"target": "de", "stream": True}, 400, "no_stream")],
 )
 def test_error_before_the_first_event_sets_the_response_status(server, body, status, code):
-    response = httpx.post(f"{server.url}{URL}", json={"text": "Hello.", "progress": True} | body)
+    response = server.post(URL, json={"text": "Hello.", "progress": True} | body)
     assert (response.status_code, response.json()["error"]["code"]) == (status, code)

@@ -227,7 +227,7 @@ def test_documents_and_texts_beyond_the_quota_are_refused(clients: list[httpx.Cl
 def test_missing_or_wrong_api_keys_are_refused_in_deepl_requests(server: RunningServer):
     body = {"text": ["A man."], "target_lang": "DE"}
     for headers in ({}, {"authorization": "DeepL-Auth-Key wrong"}, {"authorization": "Bearer wrong"}):
-        response = httpx.post(f"{server.url}/v2/translate", json=body, headers=headers)
+        response = server.post("/v2/translate", json=body, headers=headers)
         assert response.status_code == 403
         assert set(response.json()) == {"message", "code"}
     assert response.headers["x-trace-id"] == response.headers["x-request-id"]
@@ -253,14 +253,12 @@ def test_local_server_stores_documents_until_it_stops(tmp_path: Path, monkeypatc
 @pytest.mark.slow
 def test_public_server_without_a_state_folder_stores_nothing(tmp_path: Path):
     with running_server(tmp_path, host="0.0.0.0") as server:
-        assert httpx.get(f"{server.url}/v1/glossaries").status_code == 501
-        assert httpx.get(f"{server.url}/v2/glossaries").status_code == 400
-        response = httpx.post(
-            f"{server.url}/v1/documents", data={"target": "de"}, files={"file": ("x.txt", "A.")}
-        )
+        assert server.get("/v1/glossaries").status_code == 501
+        assert server.get("/v2/glossaries").status_code == 400
+        response = server.post("/v1/documents", data={"target": "de"}, files={"file": ("x.txt", "A.")})
         assert (response.status_code, response.json()["error"]["code"]) == (501, "not_available")
         assert "--state FOLDER" in response.json()["error"]["message"]
-        response = httpx.post(f"{server.url}/translate_file", files={"file": ("x.txt", "A.")})
+        response = server.post("/translate_file", files={"file": ("x.txt", "A.")})
         assert response.status_code == 403
         assert response.json() == {"error": "Files translation are disabled on this server."}
 
@@ -270,8 +268,8 @@ def test_document_is_resumed_after_the_server_is_killed(tmp_path: Path):
     settings = {"state": str(tmp_path / "state")}
     lines = [f"{line} {number}" for number in range(300) for line in LINES]
     with running_server(tmp_path, **settings) as server:
-        created = httpx.post(
-            f"{server.url}/v1/documents",
+        created = server.post(
+            "/v1/documents",
             data={"source": "en", "target": "de"},
             files={"file": ("long.txt", "\n\n".join(lines))},
         )

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partialmethod
 from pathlib import Path
 
 import httpx
@@ -24,6 +25,13 @@ class RunningServer:
     url: str
     process: subprocess.Popen[bytes] | ForkedServer
     log: Path
+
+    def request(self, method: str, path: str, **options) -> httpx.Response:
+        """Send a request, with a minute for its response."""
+        return httpx.request(method, f"{self.url}{path}", **{"timeout": 60, **options})
+
+    get, post = partialmethod(request, "GET"), partialmethod(request, "POST")
+    put, delete = partialmethod(request, "PUT"), partialmethod(request, "DELETE")
 
     def stop(self) -> int | None:
         """Stop the server, and return its exit status, or None for a forked server."""
