@@ -1,6 +1,7 @@
 """Random models of language pairs with a common tokeniser, for pivot translation."""
 
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import tiny_models as tiny
 import uwaga
 from uwaga.settings import TextSettings
 from uwaga.tokenizers.training import train_tokeniser
-from uwaga.translator import Model, Translator
+from uwaga.translator import Translator
 
 
 @cache
@@ -32,7 +33,10 @@ def chained_model(source, target, seed, max_length=40):
         return uwaga.load(path, engine="native")
 
 
+def with_changes(translator, **changes):
+    """Return a translator with the given fields of its model replaced."""
+    return Translator(replace(translator.model, **changes))
+
+
 def with_languages(translator, source, target):
-    """Return a translator with the same model and decoding, and other languages."""
-    model = translator.model
-    return Translator(Model(model.decoder, model.source, model.target, model.decoding, (source, target)))
+    return with_changes(translator, languages=(source, target), known=None)

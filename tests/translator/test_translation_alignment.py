@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
+from pivot_models import with_changes, with_languages
 from recurrent_variants import VARIANTS
 
 import uwaga
@@ -184,12 +185,7 @@ def test_ensemble_alignment_uses_the_first_member():
 
 def test_chain_aligns_the_first_text_with_the_last(bundled):
     forward = bundled["float32"]
-    reverse = Translator(
-        Model(
-            forward.decoder, forward.source, forward.target, forward.decoding, ("de", "en"),
-            text=forward.model.text,
-        )
-    )  # fmt: skip
+    reverse = with_languages(forward, "de", "en")
     for nbest in (1, 2):
         translation = forward.then(reverse).translate("He left. 12.5 %", alignment=True, beam=2, nbest=nbest)
         for hypothesis in (translation, *translation.alternatives):
@@ -241,13 +237,7 @@ def test_head_errors_are_lowest_for_the_head_that_produced_the_links(bundled):
     assert len(errors) == 2 * 5 * 2 and sum(progress) == len(pairs)
     assert list(errors.values()) == sorted(errors.values())
     expected_head = AlignmentHead(layer=2, head=3, step="predicting")
-    int8 = bundled["int8"]
-    aligner = Translator(
-        Model(
-            int8.decoder, int8.source, int8.target, int8.decoding, text=int8.model.text,
-            alignment_head=expected_head,
-        )
-    )  # fmt: skip
+    aligner = with_changes(bundled["int8"], alignment_head=expected_head)
     gold = [(set(alignment.links), set(alignment.links)) for alignment in aligner.align(pairs)]
     gold_errors = head_errors(bundled["int8"], pairs, gold)
     # heads are compared by their largest weights only, without links for the remaining words

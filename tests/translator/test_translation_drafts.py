@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from pivot_models import with_changes
 
 from uwaga import AsyncTranslator, Translator
 from uwaga.checkpoints.formats.uwaga.shortlist import write_shortlist
@@ -97,11 +98,6 @@ def shortlist_path(translator, tmp_path_factory):
     path = tmp_path_factory.mktemp("drafts") / "list"
     write_shortlist(path, counted.shortlist, translator.source, translator.target, counted.pairs)
     return path
-
-
-def with_changes(translator, **changes):
-    """Return a translator with the given fields of its model replaced."""
-    return Translator(replace(translator.model, **changes))
 
 
 def test_M42_draft_model_does_not_change_greedy_translations(translator, shortlist_path):

@@ -16,7 +16,6 @@ import uwaga
 from uwaga.decoder import Choice
 from uwaga.engine import NativeModel
 from uwaga.errors import DataError, MissingExtraError, ModelError, SettingsError, TextTooLongError
-from uwaga.library import hub
 from uwaga.search import SearchOptions
 from uwaga.translator import Model, Request, Translator
 from uwaga.translator.checks import is_language_independent
@@ -388,11 +387,6 @@ def test_torch_thread_count_is_set_only_during_calls(folder, monkeypatch):
     with pytest.raises(IndexError):
         limited.decoder.encode([[10**6]])
     assert torch.get_num_threads() == default_threads
-
-
-def test_bundled_model_is_the_default(folder, monkeypatch):
-    monkeypatch.setattr(hub, "BUNDLED", folder)
-    assert uwaga.load().languages == ("en", "de")
 
 
 def test_missing_torch_error_names_the_extra(folder, monkeypatch):
