@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import tiny_models as tiny
+from command_line import run_uwaga
 from hostile_files import rewrite_weights
 from json_files import set_value
 from marian_folders import make as make_marian
@@ -16,7 +17,6 @@ from native_models import native_model
 import uwaga
 from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS, read_quantised
 from uwaga.checkpoints.storage.safetensors_files import open_tensors
-from uwaga.cli.main import main
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import ModelError, SettingsError
 from uwaga.translator import Model
@@ -189,22 +189,15 @@ def test_int8_models_require_the_native_engine_and_cannot_be_requantised(folder)
         quantise(folder, folder.parent / "again")
 
 
-def test_M43_int4_model_folder_gives_the_same_results_as_quantising_in_memory(original, tmp_path, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["convert", "--int4", str(original), str(tmp_path / "made")])
-    assert end.value.code == 0
-    assert "written in int4" in capsys.readouterr().out
+def test_M43_int4_model_folder_gives_the_same_results_as_quantising_in_memory(original, tmp_path):
+    assert "written in int4" in run_uwaga("convert", "--int4", original, tmp_path / "made").stdout
     loaded, expected = uwaga.load(tmp_path / "made"), uwaga.load(original, dtype="int4")
     assert loaded.decoder.precision == expected.decoder.precision == "int4"
     shared = uwaga.load(tmp_path / "made", memory="shared")
     translations = [translator.translate(tiny.ENGLISH, beam=3) for translator in (loaded, expected, shared)]
     assert translations[0] == translations[1] == translations[2]
-    with pytest.raises(SystemExit):
-        main(["info", str(tmp_path / "made")])
-    assert "(I4, F32)" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as end:
-        main(["convert", "--int4", "--int8", str(original), str(tmp_path / "both")])
-    assert end.value.code == 1
+    assert "(I4, F32)" in run_uwaga("info", tmp_path / "made").stdout
+    run_uwaga("convert", "--int4", "--int8", original, tmp_path / "both", code=1)
 
 
 @pytest.mark.parametrize("folder", ["int4"], indirect=True)
@@ -255,22 +248,17 @@ def test_model_with_tokenizer_json_can_be_quantised(tmp_path):
     assert loaded.translate(tiny.ENGLISH, beam=3) == expected.translate(tiny.ENGLISH, beam=3)
 
 
-def test_convert_command_reports_agreement_with_the_original_model(original, tmp_path, capsys):
+def test_convert_command_reports_agreement_with_the_original_model(original, tmp_path):
     (tmp_path / "sample").write_text("\n".join(tiny.ENGLISH) + "\n")
     out = tmp_path / "int8"
     for arguments in (
-        ["--int8", str(original), str(out), "--keep", "output", "--sample", str(tmp_path / "sample")],
-        ["--int8", "--force", str(original), str(out)],
+        ["--int8", original, out, "--keep", "output", "--sample", tmp_path / "sample"],
+        ["--int8", "--force", original, out],
     ):
-        with pytest.raises(SystemExit) as end:
-            main(["convert", *arguments])
-        assert end.value.code == 0
-        output = capsys.readouterr().out
+        output = run_uwaga("convert", *arguments).stdout
         assert "written in int8" in output
         assert "identical translations" in output
-    with pytest.raises(SystemExit) as end:
-        main(["convert", str(original), str(out)])
-    assert end.value.code == 1
+    run_uwaga("convert", original, out, code=1)
 
 
 def test_models_translate_without_torch(folder, original, tmp_path):

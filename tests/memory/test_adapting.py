@@ -4,10 +4,10 @@ import random
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 from toy import Stop, toy_settings, write_reversal_corpus
 
 import uwaga
-from uwaga.cli.main import main
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.training.train import train
 from uwaga_memory import Memory, Pair
@@ -62,12 +62,10 @@ def test_adapter_is_kept_only_if_it_improves_the_scores(memory, model, tmp_path)
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"adapter"}
 
 
-def test_adapt_command_prints_scores_and_discards_an_ineffective_adapter(memory, model, tmp_path, capsys):
+def test_adapt_command_prints_scores_and_discards_an_ineffective_adapter(memory, model, tmp_path):
     changes = [argument for change in INEFFECTIVE_SETTINGS for argument in ("--set", change)]
-    with pytest.raises(SystemExit) as stopped:
-        main(["memory", "adapt", str(memory.path), str(tmp_path / "adapter"), "--model", model, *changes])
-    assert stopped.value.code == 3
-    output = capsys.readouterr().out
+    command = ["memory", "adapt", memory.path, tmp_path / "adapter", "--model", model, *changes]
+    output = run_uwaga(*command, code=3).stdout
     assert "adapter: not kept: chrF " in output and "with the new one, on " in output
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 

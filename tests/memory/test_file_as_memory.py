@@ -5,9 +5,9 @@ import gzip
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 
 import uwaga
-from uwaga.cli.main import main
 from uwaga.errors import DataError, SettingsError
 from uwaga.inspection import look_up
 from uwaga.translator.memories import open_memory
@@ -136,12 +136,9 @@ def test_translation_file_in_another_target_language_is_refused(translator, tmp_
         translator.translate("Two dogs run.", memory=tmp_path / "none.po")
 
 
-def test_command_line_reports_the_number_of_pairs_read_from_the_file(tmp_path, capsys):
+def test_command_line_reports_the_number_of_pairs_read_from_the_file(tmp_path):
     path = tmp_path / "de.po"
     path.write_text(CATALOGUE, encoding="utf-8")
-    with pytest.raises(SystemExit) as stopped:
-        main(["translate-file", str(path), str(tmp_path / "new.po"), "--memory", str(path)])
-    assert not stopped.value.code
-    error = capsys.readouterr().err
+    error = run_uwaga("translate-file", path, tmp_path / "new.po", "--memory", path).stderr
     assert f"memory: {path}: 4 pairs; skipped 6: not translated (6)\n" in error
     assert "verbatim)\n" in error

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
+from command_line import run_uwaga
 from toy import toy_values
 
 import uwaga
-from uwaga.cli.main import main
 from uwaga.errors import SettingsError
 from uwaga.settings import Settings, parse
 from uwaga.training.base_model import open_base
@@ -113,9 +113,7 @@ def test_adapted_marian_model_is_written_in_the_marian_format(tmp_path: Path) ->
     scores = after.model.scores([pair])
     assert sum(scores[0]) == pytest.approx(float(expected), abs=1e-3)
     assert sum(before.model.scores([pair])[0]) != pytest.approx(float(expected), abs=1e-3)
-    with pytest.raises(SystemExit) as error:
-        main(["convert", "--int8", str(folder), str(tmp_path / "int8")])
-    assert not error.value.code
+    run_uwaga("convert", "--int8", folder, tmp_path / "int8")
     repeated = train(adapt_settings(tmp_path, tmp_path / "marian", training={"steps": 3}))
     assert repeated == folder  # the folder is replaced
 
@@ -174,22 +172,18 @@ def test_M34_adapter_of_a_marian_model_is_merged_with_its_base_model(tmp_path: P
     )
     adapter = train(adapt_settings(tmp_path, tmp_path / "marian", adapt={"lora": {"rank": 2}}))
     assert adapter == tmp_path / "run" / "adapter"
-    with pytest.raises(SystemExit) as error:
-        main(["merge", str(adapter), str(tmp_path / "merged")])
-    assert not error.value.code
+    run_uwaga("merge", adapter, tmp_path / "merged")
     adapted, merged = uwaga.load(adapter=adapter, device="cpu"), uwaga.load(tmp_path / "merged", device="cpu")
     pairs = [("a car", "ein Auto"), ("the dog", "der Hund")]
     scores = [[score.log_prob for score in model.score(pairs)] for model in (adapted, merged)]
     np.testing.assert_allclose(*scores, rtol=1e-5)
     shutil.rmtree(tmp_path / "marian")
-    with pytest.raises(SystemExit) as error:
-        main(["merge", str(adapter), str(tmp_path / "again")])
-    assert error.value.code == 1
+    run_uwaga("merge", adapter, tmp_path / "again", code=1)
 
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("kind", ["intgemm8", "float32"])
-def test_M34_adapter_for_a_read_only_format_is_trained_and_merged(tmp_path, kind, capsys) -> None:
+def test_M34_adapter_for_a_read_only_format_is_trained_and_merged(tmp_path, kind) -> None:
     base = tmp_path / "student"
     write_student(base, kind, alphas=False)
     write_corpus(
@@ -199,10 +193,8 @@ def test_M34_adapter_for_a_read_only_format_is_trained_and_merged(tmp_path, kind
     with pytest.raises(SettingsError, match=r"does not write the format Marian; train an adapter"):
         train(adapt_settings(tmp_path, base, data=data))
     adapter = train(adapt_settings(tmp_path, base, data=data, adapt={"lora": {"rank": 2}}))
-    with pytest.raises(SystemExit) as error:
-        main(["merge", str(adapter), str(tmp_path / "merged")])
-    assert not error.value.code
-    assert capsys.readouterr().out.endswith("with --shortlist FILE\n")
+    merging = run_uwaga("merge", adapter, tmp_path / "merged")
+    assert merging.stdout.endswith("with --shortlist FILE\n")
     models = [
         uwaga.load(base, engine="torch"),
         uwaga.load(adapter=adapter, engine="torch"),

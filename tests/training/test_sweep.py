@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import yaml
+from command_line import run_uwaga
 from toy import toy_values, write_reversal_corpus
 from waiting import eventually
 
 pytest.importorskip("optuna", reason="optuna is not installed")
 
-from uwaga.cli.main import main
 from uwaga.errors import RunInUseError, SettingsError
 from uwaga.files.lock import RunLock
 from uwaga.settings import SweepSettings, parse
@@ -81,12 +81,9 @@ def test_invalid_sweep_settings_are_rejected(values: dict[str, Any], message: st
         ({"run": {"values": ["here"]}}, "its own folder"),
     ],
 )
-def test_no_run_starts_with_invalid_settings(tmp_path, parameters, message, capsys) -> None:
+def test_no_run_starts_with_invalid_settings(tmp_path, parameters, message) -> None:
     files = write_sweep(tmp_path, parameters=parameters)
-    with pytest.raises(SystemExit) as error:
-        main(["train", str(files[0]), "--sweep", str(files[1])])
-    assert error.value.code == 1
-    assert message in capsys.readouterr().err
+    assert message in run_uwaga("train", files[0], "--sweep", files[1], code=1).stderr
     assert not (tmp_path / "run").exists()
 
 
@@ -137,7 +134,7 @@ def test_concurrent_second_sweep_is_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_best_trial_is_reported_and_bad_trial_is_pruned(tmp_path, capsys, monkeypatch) -> None:
+def test_best_trial_is_reported_and_bad_trial_is_pruned(tmp_path, monkeypatch) -> None:
     # Otherwise a run may end, on a busy machine, before its validation is read.
     monkeypatch.setattr("uwaga.training.sweep.POLL_SECONDS", 0.05)
     files = write_sweep(
@@ -145,9 +142,7 @@ def test_best_trial_is_reported_and_bad_trial_is_pruned(tmp_path, capsys, monkey
         parameters={RATE: {"values": [0.01, 1e-9]}, "training.precision": {"values": ["float32"]}},
         sampler="grid", seed=1, warm_trials=1, warm_validations=0, metric="loss",
     )  # fmt: skip
-    with pytest.raises(SystemExit) as error:
-        main(["train", str(files[0]), "--sweep", str(files[1])])
-    assert not error.value.code
+    output = run_uwaga("train", files[0], "--sweep", files[1]).stdout
     rows = {float(row[RATE]): row for row in table(tmp_path / "run")}
     assert set(rows) == {0.01, 1e-9} and rows[0.01]["state"] == "complete"
     best = tmp_path / "run" / rows[0.01]["folder"]
@@ -156,7 +151,6 @@ def test_best_trial_is_reported_and_bad_trial_is_pruned(tmp_path, capsys, monkey
     ]
     assert float(rows[0.01]["score"]) == pytest.approx(-final[-1], rel=1e-5)
     assert (best / "model" / "config.json").is_file()
-    output = capsys.readouterr().out
     assert str(best) in output.splitlines()[-1]
     settings = yaml.safe_load((tmp_path / "run" / "best.yaml").read_text())
     assert settings["training"]["schedule"]["peak"] == 0.01 and settings["run"] == str(best)

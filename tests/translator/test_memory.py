@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import run_uwaga
 
 import uwaga
-from uwaga.cli.main import main
 from uwaga.conversion.quantise import quantise
 from uwaga.errors import ModelError, SettingsError
 
@@ -109,15 +109,12 @@ def test_all_model_classes_validate_the_memory_option(folder, tmp_path):
     assert str(ensemble.translate("seven")) == str(uwaga.load(folder).translate("seven"))
 
 
-def test_command_line_accepts_the_weights_option(folder, capsys):
+def test_command_line_accepts_the_weights_option(folder):
     for command in (["translate", "seven"], ["score", str(MODEL / "nothing.tsv")]):
-        with pytest.raises(SystemExit) as exit_info:
-            main([command[0], "--model", str(folder), "--weights", "slow", *command[1:]])
-        assert exit_info.value.code
-    capsys.readouterr()
-    for memory in ("fast", "shared"):
-        with pytest.raises(SystemExit) as exit_info:
-            main(["translate", "--model", str(folder), "--weights", memory, "seven"])
-        assert not exit_info.value.code
-    first, second = capsys.readouterr().out.splitlines()
+        result = run_uwaga(command[0], "--model", folder, "--weights", "slow", *command[1:], code=None)
+        assert result.exit_code
+    first, second = (
+        run_uwaga("translate", "--model", folder, "--weights", memory, "seven").stdout
+        for memory in ("fast", "shared")
+    )
     assert first == second
