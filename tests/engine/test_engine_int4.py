@@ -1,7 +1,5 @@
 """4-bit weights (M43): results bit-identical to int8 with equal weights, and errors."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from native_models import (

@@ -1,7 +1,6 @@
 """Decoder-only models on the engine: agreement with torch, and bit-identical results in any batch."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
