@@ -13,6 +13,7 @@ import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import Any
 
 from material.plugins.search.plugin import SearchIndex
@@ -64,7 +65,9 @@ SEPARATORS = {
     "pl": r"[\s\-.,;:!?()\[\]«»„”“…]+",
     "zh": r"[\s\u200b\u3000\-、。，．？！；：（）“”]+",
 }
-"""Patterns of the text between words, for the languages that have a search index."""
+"""Patterns of the text between words, for the languages other than English."""
+LEAF = re.compile(r"<(span|mi|mn|mo)\b(?![^>]*data-search-exclude)[^>]*>([^<]*)</\1>")
+"""An element that only marks up a text; most elements are of highlighted code or equations."""
 LUNR = "assets/javascripts/lunr"
 """Folder of the scripts that the theme's search loads for a language."""
 _navigation: dict[str, list[Any]] = {}  # the course's part of the navigation by language
@@ -190,11 +193,11 @@ def _course() -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Link to the English version of untranslated chapters; exclude translations from the English search."""
+    """Link to the English version of untranslated chapters; leave the search to :func:`_add_to_search`."""
+    page.meta["search"] = {"exclude": True}
     language = language_of(page.file.src_uri)
     if language == "en":
         return markdown
-    page.meta["search"] = {"exclude": True}
     folder = DOCS / course_folder(language)
 
     def target(match: re.Match[str]) -> str:
@@ -228,14 +231,15 @@ def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
 
 
 def _add_to_search(page: Any, language: str) -> None:
-    """Add a page to the index of its language, and the glossary to all."""
+    """Add a page to the index of its language, and the glossary to all.
+
+    The theme's parser is slow, and leaves out most elements; those without others are left out before.
+    """
+    content = LEAF.sub(r"\2", page.content)
+    indexed = SimpleNamespace(content=content, meta={}, title=page.title, toc=page.toc, url=page.url)
     is_glossary = page.file.src_uri == f"{COURSE}/glossary.md"
-    for code in SEPARATORS if is_glossary else {language} & set(SEPARATORS):
-        index = _indexes.setdefault(code, SearchIndex())
-        previous = page.meta.pop("search", None)
-        index.add_entry_from_context(page)
-        if previous is not None:
-            page.meta["search"] = previous
+    for code in NAMES if is_glossary else (language,):
+        _indexes.setdefault(code, SearchIndex()).add_entry_from_context(indexed)
 
 
 def segment_chinese(text: str, terms: list[str]) -> str:
@@ -257,6 +261,8 @@ def on_post_build(config: Any, **_: Any) -> None:
         shutil.copyfile(theme / LUNR / f"min/lunr.{name}.min.js", site / LUNR / f"min/lunr.{name}.min.js")
     for name in ("es", "pl"):
         shutil.copyfile(DOCS / "look/inflected.js", site / LUNR / f"min/lunr.{name}.min.js")
+    english = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))
+    _write_index(site / "search/search_index.json", english | {"docs": _indexes.pop("en").entries})
     for language, index in _indexes.items():
         if language == "zh":
             for entry in index.entries:
@@ -270,15 +276,14 @@ def on_post_build(config: Any, **_: Any) -> None:
         data = {"config": settings, "docs": index.entries}
         _write_index(site / f"search/search_index.{language}.json", data)
     _indexes.clear()
-    english = site / "search/search_index.json"
-    _write_index(english, json.loads(english.read_text(encoding="utf-8")))
 
 
 def _write_index(path: Path, data: dict[str, Any]) -> None:
     """Write an index of texts without markup; a search result shows two lines of a text."""
     for entry in data["docs"]:
         text = re.sub(r"</?(?:code|p|pre|ul|ol|li|h\d)>", " ", entry["text"])
-        entry["text"] = re.sub(r"\s+", " ", text).strip()
+        for key, value in (("title", entry["title"]), ("text", text)):
+            entry[key] = re.sub(r"\s+", " ", value).strip()
     path.write_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
