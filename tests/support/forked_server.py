@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-MODULES = {"serve": "uwaga_server.serve", "mcp": "uwaga_server.mcp.serve"}
+MODULES = {"serve": "uwaga_server.serve", "mcp": "uwaga_server.mcp.serve", "train": "uwaga.training.train"}
 """The module to import in advance for each command."""
 MAX_REQUEST = 1 << 17
 
