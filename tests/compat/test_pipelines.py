@@ -16,6 +16,7 @@ from json_files import edit_json
 
 import uwaga
 from uwaga.errors import DataError, ModelError, SettingsError
+from uwaga.tokenizers.subwords import BYTE_PIECES
 from uwaga_compat.pipelines import search_options
 
 transformers = pytest.importorskip("transformers")
@@ -28,7 +29,13 @@ TEXTS = ["the dog sees the cat", "Where is the station?", "a car"]
 def models(tmp_path_factory):
     """Return folders of random models of three kinds, by name."""
     folder = tmp_path_factory.mktemp("pipelines")
-    marian_folders.make(folder / "marian", shared=False, **marian_folders.SEPARATE)
+    generation = marian_folders.make(
+        folder / "marian", shared=False, end=2.0, **marian_folders.SEPARATE
+    ).generation_config
+    # uwaga replaces bytes that complete no character, and writes line breaks as spaces.
+    ids = json.loads((folder / "marian/target_vocab.json").read_text())
+    generation.bad_words_ids = [*generation.bad_words_ids, *([ids[piece]] for piece in BYTE_PIECES)]
+    generation.save_pretrained(folder / "marian")
     words = pretrained_tokenisers.older_format("bert")
     words.peer.save_pretrained(folder / "bert")
     torch.manual_seed(2)
