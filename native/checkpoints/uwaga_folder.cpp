@@ -87,7 +87,7 @@ class TrainedWeights final : public StoredWeights {
     void read(const std::string& name, const std::vector<int64_t>& shape, float* to) const override {
         Int8Weights quantised;
         if (!integers(name, shape, quantised)) return copy_floats(*tensors_.find(name), to);
-        const std::size_t width = static_cast<std::size_t>(shape[1]);
+        const std::size_t width = quantised.values.size() / quantised.scales.size();
         for (std::size_t i = 0; i < quantised.values.size(); ++i)
             to[i] = static_cast<float>(quantised.values[i]) * quantised.scales[i / width];
     }
