@@ -63,7 +63,11 @@ def first_evidence(
     the probabilities in both directions and their means, linear and logarithmic, and these means relative to
     the maximum of the row and of the column.
 
-    ``maps``: (heads, target words, source words), the best head first.
+    Args:
+        maps: (heads, target words, source words), the best head first.
+        source: words of the source.
+        target: words of the translation.
+        lexicon: word translation probabilities.
     """
     shares = maps / (maps.sum(axis=1, keepdims=True) + SHARE_SMOOTHING)
     spelling = np.array([[_spelling_features(word, partner) for word in source] for partner in target])
@@ -80,7 +84,8 @@ def second_evidence(logits: Evidence) -> Evidence:
     of competing pairs, by target and by source word; and the probabilities of neighbouring pairs, on the
     diagonal and in either text.
 
-    ``logits``: (target words, source words) of the first regression.
+    Args:
+        logits: (target words, source words) of the first regression.
     """
     probabilities = logistic(logits)
     competitors = [probabilities.sum(axis=axis, keepdims=True) - probabilities for axis in (1, 0)]
@@ -95,8 +100,11 @@ def link_probabilities(
 ) -> Evidence:
     """Return the link probability of each word pair (target words, source words).
 
-    ``model``: the weights. ``maps``: (heads, target words, source words) attention of the heads that the link
-    model uses.
+    Args:
+        model: the weights.
+        maps: (heads, target words, source words) attention of the heads that the link model uses.
+        source: words of the source.
+        target: words of the translation.
     """
     if not source or not target:
         return np.zeros((len(target), len(source)))

@@ -36,8 +36,10 @@ def piece_spans(text: str, ids: Sequence[int], tokeniser: Subwords) -> list[Span
     Starts and ends never decrease. A piece of white space has an empty span at the start of the next piece.
     Every other character that pieces represent is in a span.
 
-    ``text``: the text that ``ids`` were encoded from or decoded to. ``ids``: token ids, special tokens
-    included.
+    Args:
+        text: the text that ``ids`` were encoded from or decoded to.
+        ids: token ids, special tokens included.
+        tokeniser: the tokeniser of the ids.
 
     Returns:
         Start and end of each piece; None for special tokens, and for pieces not in the text, such as a

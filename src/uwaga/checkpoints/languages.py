@@ -135,7 +135,9 @@ class Languages:
         Languages listed only in a model card do not count, since the card may list languages of an encoder or
         of the other direction.
 
-        ``source``: code of the source language, as in :attr:`pairs`.
+        Args:
+            source: code of the source language, as in :attr:`pairs`.
+            target: code of the target language.
         """
         tokeniser = self.source
         if isinstance(tokeniser, FramedTokeniser) and (tokeniser.languages or self.tasks):

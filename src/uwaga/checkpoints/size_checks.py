@@ -29,8 +29,11 @@ def check_against_weights(
 ) -> None:
     """Raise ModelError if the settings describe a larger model than the stored weights.
 
-    ``location``: the file of the settings, for messages. ``vocabulary``: number of tokens of the larger
-    vocabulary.
+    Args:
+        location: the file of the settings, for messages.
+        settings: settings of the model.
+        vocabulary: number of tokens of the larger vocabulary.
+        tensors: the stored tensors.
     """
     layers, width = layer_count(settings), settings.width
     if layers > len(tensors):

@@ -299,6 +299,7 @@ def _select(view: View, values: NDArray[Any]) -> NDArray[Any]:
 def identity_table(names: Mapping[str, str]) -> dict[str, tuple[View, ...]]:
     """Return :attr:`Table.weights` for weights that are stored unchanged.
 
-    ``names``: stored names by name in uwaga.
+    Args:
+        names: stored names by name in uwaga.
     """
     return {name: (View(stored_name),) for name, stored_name in names.items()}

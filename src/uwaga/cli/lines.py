@@ -170,7 +170,8 @@ def open_output(path: Path | None) -> Iterator[Callable[[str], None]]:
     compressed if its name ends in .gz, .zst, .xz or .bz2. Text for standard output, a pipe or a device is
     flushed immediately.
 
-    ``path``: the file, or None for standard output.
+    Args:
+        path: the file, or None for standard output.
     """
     if path is None:
         yield _writer(getattr(sys.stdout, "buffer", None))

@@ -28,7 +28,8 @@ class MemoryCounts:
     def line(self, text_count: int) -> str:
         """Return a line with the counts, such as ``memory: exact: 3, none: 7``.
 
-        ``text_count``: the number of translated texts.
+        Args:
+            text_count: the number of translated texts.
         """
         counts = [f"{name}: {self.classes[name]}" for name in SIMILARITY_CLASSES if self.classes[name]]
         usage_counts = [f"{count} {name}" for name, count in self.used.items()]

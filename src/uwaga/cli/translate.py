@@ -371,7 +371,9 @@ class _OutputFormat(NamedTuple):
     def show(self, translation: Translation, index: int) -> str:
         """Return the output for a translation and its alternatives: one line, or several in Moses format.
 
-        ``index``: the index of its input line, from 0.
+        Args:
+            translation: a translation with its alternatives.
+            index: the index of its input line, from 0.
         """
         if self.moses:
             return moses_lines(translation, index)

@@ -78,8 +78,9 @@ ISA_VARIABLE = "UWAGA_ISA"
 def resolve_isa(name: str | None = None) -> int:
     """Return the index of an instruction set.
 
-    ``name``: the name of the instruction set; None for the set that ``UWAGA_ISA`` names or, if this variable
-    is not set, the fastest set that is supported.
+    Args:
+        name: the name of the instruction set; None for the set that ``UWAGA_ISA`` names or, if this variable
+            is not set, the fastest set that is supported.
     """
     requested_name = (name or os.environ.get(ISA_VARIABLE) or "").strip().lower()
     if not requested_name:

@@ -122,7 +122,10 @@ def products(settings: EngineSettings, source: int, target: int, location: str =
 def vectors(settings: EngineSettings, target: int, location: str = "settings") -> dict[str, tuple[int, ...]]:
     """Return the shapes of the stored tensors that are not matrices, including positions, by name.
 
-    ``target``: size of the target vocabulary. ``location``: the file of the settings, for messages.
+    Args:
+        settings: settings of the model.
+        target: size of the target vocabulary.
+        location: the file of the settings, for messages.
     """
     return _core.vectors(settings.model_dump_json(), target, location)
 
@@ -226,8 +229,10 @@ def distances(weight: Floats, settings: TransformerSettings, bidirectional: bool
 
     The reach is ``relative_distance``; all larger distances share a bucket (Raffel 2020 §2.1).
 
-    ``weight``: stored biases (buckets, heads). ``bidirectional``: whether keys after the query have separate
-    buckets.
+    Args:
+        weight: stored biases (buckets, heads).
+        settings: the settings of the model.
+        bidirectional: whether keys after the query have separate buckets.
     """
     return _core.distances(
         np.ascontiguousarray(weight, dtype=np.float32), settings.relative_distance, bidirectional

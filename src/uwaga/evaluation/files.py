@@ -18,7 +18,10 @@ def read_lines(path: Path) -> list[str]:
 def read_aligned(path: Path, other: str, count: int) -> list[str]:
     """Return the lines of a file that is aligned line by line with another file.
 
-    ``other``: name of the other file. ``count``: number of lines of the other file.
+    Args:
+        path: the file.
+        other: name of the other file.
+        count: number of lines of the other file.
     """
     lines = read_lines(path)
     check_aligned(str(path), len(lines), other, count)

@@ -32,7 +32,9 @@ def replace_file(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     locked, synced and then renamed. Temporary files of killed processes are removed. A replaced file keeps
     its mode, and a link is followed. After an error, ``path`` is unchanged.
 
-    ``mode``: permission bits of the file; by default, those of the old file, or according to the umask.
+    Args:
+        path: the file.
+        mode: permission bits of the file; by default, those of the old file, or according to the umask.
     """
     temporary: Path | None = None
     target = path
@@ -138,7 +140,9 @@ def new_folder(folder: Path, error: type[UwagaError] = ModelError) -> Iterator[P
 
     Temporary folders of killed writers are removed. The caller must sync the files that it writes.
 
-    ``error``: class of the error to raise.
+    Args:
+        folder: the folder.
+        error: class of the error to raise.
     """
     folder = folder.resolve()
     handle, temporary = -1, folder

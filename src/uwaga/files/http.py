@@ -91,7 +91,8 @@ class HttpClient:
     forever. Therefore requests run as tasks of an event loop in a thread of this client, where a deadline can
     cancel them.
 
-    ``limits``: timeouts and limits.
+    Args:
+        limits: timeouts and limits.
     """
 
     def __init__(self, limits: Limits) -> None:

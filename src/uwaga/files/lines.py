@@ -103,7 +103,8 @@ _DECOMPRESSORS: tuple[tuple[bytes, Callable[[str | Path, io.BufferedReader], Any
 def open_bytes(path: str | Path) -> io.BufferedReader:
     """Open a file for reading; gzip, zstd, xz and bzip2, detected by their first bytes, are decompressed.
 
-    ``path``: a local file or pipe, or the URL of an object as ``str``.
+    Args:
+        path: a local file or pipe, or the URL of an object as ``str``.
     """
     from uwaga.files.store import is_url, open_stream
 

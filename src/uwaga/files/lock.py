@@ -80,8 +80,10 @@ class LockOwner:
 class RunLock:
     """A context manager that holds the lock of a training run or of another job's folder.
 
-    ``activity``: what the owner is doing in the folder, such as ``training``, for messages.
-    ``folder_option``: the option that selects another folder, for messages.
+    Args:
+        run: the folder.
+        activity: what the owner is doing in the folder, such as ``training``, for messages.
+        folder_option: the option that selects another folder, for messages.
     """
 
     def __init__(
@@ -159,7 +161,9 @@ def current_owner() -> LockOwner:
 def is_stale(owner: LockOwner, is_locked: bool) -> bool:
     """Return whether the process that a lock file names has ended.
 
-    ``is_locked``: whether this process has the kernel's lock; False only if the file system has no locks.
+    Args:
+        owner: the owner in the file.
+        is_locked: whether this process has the kernel's lock; False only if the file system has no locks.
     """
     current = current_owner()
     if owner.job and owner.job == current.job:

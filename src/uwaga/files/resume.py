@@ -97,8 +97,10 @@ class Journal:
 def open_journal(target: Path, work: Mapping[str, Any], resume: bool = True) -> Iterator[Journal]:
     """Open the journal of an output file and hold its lock; an empty journal is removed at the end.
 
-    ``work``: the input and options of the job, as JSON values. ``resume``: whether to keep the results of an
-    earlier run.
+    Args:
+        target: the output file.
+        work: the input and options of the job, as JSON values.
+        resume: whether to keep the results of an earlier run.
     """
     path = journal_path(target)
     try:

@@ -116,7 +116,9 @@ class Archive:
     def read(self, name: str, max_bytes: int | None = None) -> bytes:
         """Return the content of a member.
 
-        ``max_bytes``: maximum number of bytes; by default, the maximum in the rules.
+        Args:
+            name: the name of the member.
+            max_bytes: maximum number of bytes; by default, the maximum in the rules.
         """
         if name not in self.members:
             raise self._rules.error(f"{self.path}: the archive is incomplete: it lacks {quoted(name)}")
@@ -157,7 +159,9 @@ def open_zip(path: Path, rules: ZipRules) -> Iterator[Archive]:
 def open_archive(path: Path, kind: str) -> Iterator[Archive]:
     """Open a model file, and report damage as ModelError, even if it is found when the block parses members.
 
-    ``kind``: a noun phrase for messages, such as "a .npz file".
+    Args:
+        path: the file.
+        kind: a noun phrase for messages, such as "a .npz file".
     """
     try:
         with open_zip(path, MODEL_FILES) as archive:
@@ -176,7 +180,9 @@ def is_zip(path: Path) -> bool:
 class ArchiveWriter:
     """A writer of a new archive, whose members take names and attributes from members of another archive.
 
-    ``file``: the file to write.
+    Args:
+        file: the file to write.
+        comment: the comment of the archive.
     """
 
     def __init__(self, file: IO[bytes], comment: bytes) -> None:

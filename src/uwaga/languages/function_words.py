@@ -42,7 +42,9 @@ NON_FINAL_WORDS = {
 def function_words(text: str, language: str) -> frozenset[int]:
     """Return the start positions of the function words of a text.
 
-    ``language``: its language, as a two-letter code.
+    Args:
+        text: the text.
+        language: its language, as a two-letter code.
     """
     pattern = _pattern(language)
     if pattern is None:

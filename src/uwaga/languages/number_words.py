@@ -362,8 +362,10 @@ def _in_order(parts: list[int]) -> list[int]:
 def find_numbers(text: str, language: str) -> list[NumberWords]:
     """Return the numbers from 2 up that a text spells out; *one* is often an article or a pronoun.
 
-    ``language``: the code of its language; in languages without an entry in :data:`NUMBER_WORDS` nothing is
-    found.
+    Args:
+        text: the text.
+        language: the code of its language; in languages without an entry in :data:`NUMBER_WORDS` nothing is
+            found.
     """
     vocabulary = _vocabulary(language)
     if vocabulary is None:
@@ -444,8 +446,10 @@ def possible_numbers(text: str, language: str) -> list[int]:
 def has_list(text: str, value: int, language: str) -> bool:
     """Return True if the first numbers after a comma have a sum, as 2 in *people, a man and a woman*.
 
-    ``text``: the text, of which the first :data:`MAX_LIST` characters are considered. ``language``: the code
-    of the language of the text.
+    Args:
+        text: the text, of which the first :data:`MAX_LIST` characters are considered.
+        value: the sum.
+        language: the code of the language of the text.
     """
     vocabulary = _vocabulary(language)
     items = LIST.match(_lower(text[:MAX_LIST]))
@@ -467,7 +471,8 @@ def has_number_words(language: str) -> bool:
 def number_word_pattern(language: str) -> re.Pattern[str]:
     """Return the pattern of number words in texts in lower case; it matches nothing in other languages.
 
-    ``language``: the code of the language.
+    Args:
+        language: the code of the language.
     """
     vocabulary = _vocabulary(language)
     return NO_WORD if vocabulary is None else vocabulary.number

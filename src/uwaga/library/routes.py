@@ -72,8 +72,9 @@ def find_route(source: str, target: str, models: Iterable[M], via: Sequence[str]
 class LanguageGraph(Generic[M]):
     """The directed graph whose nodes are languages and whose edges are models.
 
-    ``models``: the models to choose from. Among models of the same rank, the first is preferred. Damaged
-    models, and models that do not state their languages, are ignored.
+    Args:
+        models: the models to choose from. Among models of the same rank, the first is preferred. Damaged
+            models, and models that do not state their languages, are ignored.
     """
 
     def __init__(self, models: Iterable[M]) -> None:
@@ -92,8 +93,10 @@ class LanguageGraph(Generic[M]):
         chains of the same length, chains through English are preferred, then the chain whose lowest-ranked
         model has the highest rank.
 
-        ``source``: code of the source language; ``en``, ``en_XX`` and ``eng_Latn`` are the same language.
-        ``via``: codes of all intermediate languages, in order; empty to let the graph choose.
+        Args:
+            source: code of the source language; ``en``, ``en_XX`` and ``eng_Latn`` are the same language.
+            target: code of the target language.
+            via: codes of all intermediate languages, in order; empty to let the graph choose.
 
         Returns:
             the steps of the route, or None if there is no route. Without ``via``, a route has at most

@@ -103,9 +103,11 @@ def html_pieces(
 ) -> Iterator[Piece]:
     """Yield the pieces of a page or fragment.
 
-    ``ignored_elements``: names of further elements that are never translated, in lower case. ``message``:
-    whether the text is a string of a user interface, in which unknown elements, such as ``<0>``, occur within
-    sentences, and white space is significant.
+    Args:
+        text: the page or fragment.
+        ignored_elements: names of further elements that are never translated, in lower case.
+        message: whether the text is a string of a user interface, in which unknown elements, such as ``<0>``,
+            occur within sentences, and white space is significant.
     """
     return _HtmlReader(text, ignored_elements, message).pieces()
 
@@ -218,7 +220,10 @@ def html_tokens(text: str, start: re.Pattern[str] = TAG_START, position: int = 0
     A tag without ``>`` ends before the next ``<``. An element of :data:`RAW_ELEMENTS` is one token, up to its
     closing tag or the end of the text.
 
-    ``position``: the start of the scan, outside tags.
+    Args:
+        text: the text.
+        start: the pattern of the start of a tag.
+        position: the start of the scan, outside tags.
     """
     finder = _Finder(text)
     tag_ends = _TagEnds(text, finder)

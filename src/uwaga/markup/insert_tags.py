@@ -29,8 +29,11 @@ def insert_tags(
     copy of the word, white space stays on the same side of a tag, and tags around the complete text stay
     around it. The text of the translation does not change, except for white space next to tags.
 
-    ``alignment``: any alignment of source and translation, or None. ``pairs``: words of the source and their
-    counterparts in the translation, aligned only with each other.
+    Args:
+        stripped_text: the source and its tags.
+        translation: the translation of the source.
+        alignment: any alignment of source and translation, or None.
+        pairs: words of the source and their counterparts in the translation, aligned only with each other.
     """
     if not stripped_text.marks:
         return (translation,) if translation else ()

@@ -58,7 +58,8 @@ class DialectLines:
 def read_dialects(lines: Sequence[str]) -> DialectLines:
     """Return a document's lines without dialect syntax, and the positions of its titles and copied lines.
 
-    ``lines``: the lines, each with its line break.
+    Args:
+        lines: the lines, each with its line break.
     """
     result = DialectLines()
     content_indentations: list[int] = []  # of the content of each open admonition

@@ -47,7 +47,8 @@ def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
     A line break or image that alone separates two words, or any tag that alone separates two sentences, is
     replaced by a space.
 
-    ``inline``: the text with its tags; adjacent parts may both be text.
+    Args:
+        inline: the text with its tags; adjacent parts may both be text.
     """
     text_runs, tags = _split_at_tags(inline)
     texts: list[str] = [text_runs[0]]

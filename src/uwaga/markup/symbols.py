@@ -102,7 +102,9 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
     The symbols are distinct and do not occur in the text. A text without letters outside its untranslated
     pieces is copied, and needs no symbols.
 
-    ``attempt``: the number of the attempt, from 0; each attempt uses different symbols.
+    Args:
+        inline: the text.
+        attempt: the number of the attempt, from 0; each attempt uses different symbols.
     """
     if not is_translatable(inline):
         return [None for part in inline if is_kept(part)]
@@ -145,7 +147,9 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
 def insert_symbols(inline: Inline, symbols: Sequence[str | None]) -> tuple[Inline, tuple[Symbol, ...]]:
     """Return the text with untranslated pieces replaced by symbols, and the symbols.
 
-    ``symbols``: the symbol of each untranslated piece, or None for a piece that remains a tag.
+    Args:
+        inline: the text.
+        symbols: the symbol of each untranslated piece, or None for a piece that remains a tag.
     """
     parts: list[str | Tag] = []
     inserted_symbols: list[Symbol] = []
@@ -172,7 +176,9 @@ def missing_symbols(symbols: Sequence[Symbol], translation: str) -> list[int]:
 def replace_symbols(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
     """Replace the symbols in a translation with the pieces that they stand for.
 
-    ``symbols``: the symbols, each of which occurs once.
+    Args:
+        inline: the translation.
+        symbols: the symbols, each of which occurs once.
     """
     if not symbols:
         return inline

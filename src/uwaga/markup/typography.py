@@ -88,8 +88,10 @@ def visible_text(inline: Inline) -> str:
 def apply_edits(inline: Inline, edits: Sequence[Edit]) -> Inline:
     """Return a text with replacements outside its tags.
 
-    ``edits``: replacements in :func:`visible_text`, in order, without overlaps. If a replacement extends
-    beyond a tag without text, its text is put before the tag.
+    Args:
+        inline: words and tags.
+        edits: replacements in :func:`visible_text`, in order, without overlaps. If a replacement extends
+            beyond a tag without text, its text is put before the tag.
     """
     parts: list[str | Tag] = []
     remaining_edits, start, end = deque(edits), 0, 0
@@ -117,7 +119,9 @@ def count_quotation_marks(text: str) -> int:
 def enclose_quotations(inline: Inline, language: str) -> Inline:
     """Return a text with straight double quotation marks replaced by tags around the quotations.
 
-    ``language``: the code of the language in whose style the tags are written.
+    Args:
+        inline: words and tags.
+        language: the code of the language in whose style the tags are written.
     """
     opening, closing = QUOTATION_MARKS.get(base_language(language), ENGLISH_MARKS)
     edits = list(_quotation_marks(DOUBLE_QUOTE, visible_text(inline), opening, closing))
@@ -198,7 +202,9 @@ def ascii_edits(text: str, find_unknown: Callable[[str], Collection[str]]) -> li
     replaced by the composed letter, or loses optional marks; control characters inside a word, such as soft
     hyphens, are removed.
 
-    ``find_unknown``: returns the characters of a text that the model does not know.
+    Args:
+        text: the text.
+        find_unknown: returns the characters of a text that the model does not know.
     """
     missing_characters = set(find_unknown(text))
     for kind in (DOUBLE_QUOTES, SINGLE_QUOTES):
@@ -262,8 +268,10 @@ def _ascii_equivalent(text: str, index: int) -> str | None:
 def typographic_edits(source: str, target: str, language: str) -> list[Edit]:
     """Return the edits that replace ASCII marks in a translation by the typographic marks of its source.
 
-    ``source``: the source with its typographic marks, which were replaced by ASCII marks for the model.
-    ``language``: code of the target language, whose quotation marks are used.
+    Args:
+        source: the source with its typographic marks, which were replaced by ASCII marks for the model.
+        target: the translation.
+        language: code of the target language, whose quotation marks are used.
     """
     edits: list[Edit] = []
     if any(mark in source for mark in DOUBLE_QUOTES + SINGLE_QUOTES) and '"' not in source:

@@ -386,8 +386,10 @@ def _is_break(part: str | Tag) -> bool:
 def make_escape(raw: str, unescape: Callable[[str], str], extra: Mapping[str, str] | None = None) -> Escape:
     """Return a function that escapes a translation with the entities that its source uses.
 
-    ``unescape``: returns the character of an entity. ``extra``: the entities of further characters, such as
-    the quotation mark around an attribute value.
+    Args:
+        raw: the escaped source.
+        unescape: returns the character of an entity.
+        extra: the entities of further characters, such as the quotation mark around an attribute value.
     """
     used_entities = [entity for entity in ENTITY.findall(raw) if unescape(entity) != entity]
     entity_set = frozenset(used_entities)

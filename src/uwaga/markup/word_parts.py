@@ -32,7 +32,12 @@ def divide_words(
 ) -> tuple[Sequence[Span], Sequence[Span], Links]:
     """Return the words, divided at the tags inside them, and their links.
 
-    ``stripped_text``: the source and its tags. ``links``: the links between them.
+    Args:
+        stripped_text: the source and its tags.
+        translation: the translation.
+        sources: the words of the source.
+        targets: the words of the translation.
+        links: the links between them.
     """
     cuts = _inner_positions(stripped_text, sources)
     if not cuts:

@@ -132,7 +132,10 @@ def _link_probability(
 def choose_ranges(root: Node, marks: Sequence[Mark], words: LinkedWords) -> None:
     """Set ``low`` and ``high`` of every node to the chosen target words.
 
-    ``root``: the tree of the tags, from :func:`uwaga.markup.strip_tags.tag_tree`.
+    Args:
+        root: the tree of the tags, from :func:`uwaga.markup.strip_tags.tag_tree`.
+        marks: the tags.
+        words: the words of the text and its translation.
     """
     root.low, root.high = 0, len(words.partners)
     stack = [(root, range(len(words.spans)), 0)]

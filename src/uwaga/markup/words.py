@@ -25,7 +25,11 @@ def is_unspaced(character: str) -> bool:
 def overlapping(spans: Sequence[Span], starts: Sequence[int], start: int, end: int) -> range:
     """Return the indices of the spans that overlap a given span or, if that span is empty, contain it.
 
-    ``spans``: spans in ascending order, without overlaps. ``starts``: the start offset of each span.
+    Args:
+        spans: spans in ascending order, without overlaps.
+        starts: the start offset of each span.
+        start: the start of the given span.
+        end: the end of the given span.
     """
     index = max(bisect_right(starts, start) - 1, 0)
     if index < len(spans) and spans[index][1] <= start:
@@ -46,9 +50,14 @@ def word_links(
     Equal unlinked words that occur once in each text are linked. Without an alignment, words are linked in
     order.
 
-    ``alignment``: the alignment of the two, if known. ``pairs``: words of the source and their counterparts
-    in the target, such as the terms of a glossary; they are linked only with each other if they occur equally
-    often.
+    Args:
+        source: a text.
+        target: its translation.
+        alignment: the alignment of the two, if known.
+        sources: the words of the source.
+        targets: the words of the target.
+        pairs: words of the source and their counterparts in the target, such as the terms of a glossary; they
+            are linked only with each other if they occur equally often.
     """
     links: list[dict[int, float]] = [{} for _ in sources]
     if alignment is not None:
@@ -148,8 +157,10 @@ def project_links(
 ) -> tuple[set[tuple[int, int]], list[tuple[tuple[int, int], float]]]:
     """Return the links of an alignment and their probabilities, transferred to other words.
 
-    ``source_words``: for each source word of the alignment, the indices of the words that replace it.
-    ``target_words``: for each target word of the alignment, the indices of the words that replace it.
+    Args:
+        alignment: the alignment.
+        source_words: for each source word of the alignment, the indices of the words that replace it.
+        target_words: for each target word of the alignment, the indices of the words that replace it.
     """
     links = {
         (i, j)

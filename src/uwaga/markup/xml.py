@@ -79,8 +79,10 @@ def with_attribute(tag: str, name: str, value: str) -> str:
 def attribute_pieces(tag: str, names: Collection[str], reason: str | None = None) -> Iterator[Piece]:
     """Yield the pieces of a tag, in which the values of some attributes are texts.
 
-    ``names``: names of these attributes, without prefixes. ``reason``: why their values are copied; None if
-    they are translated.
+    Args:
+        tag: the raw tag.
+        names: names of these attributes, without prefixes.
+        reason: why their values are copied; None if they are translated.
     """
     position = 0
     for match in ATTRIBUTE.finditer(tag):
@@ -112,7 +114,10 @@ def html_attributes(tag: str) -> dict[str, str]:
 def xml_tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
     """Yield the tokens of a part of a well-formed document; joined, they equal that part.
 
-    ``end``: end of the part; None for the end of the document.
+    Args:
+        text: the document.
+        start: start of the part.
+        end: end of the part; None for the end of the document.
     """
     stop = len(text) if end is None else end
     position = start
@@ -206,8 +211,12 @@ def children(text: str, parent: Element) -> Iterator[Element]:
 def xml_inline(text: str, start: int, end: int, treatment_of: Callable[[Token, str], Treatment]) -> Inline:
     """Return a part of a document as an :data:`Inline`.
 
-    ``treatment_of``: returns, for a tag and its raw text, how to read its element: as a pair of tags around
-    words, or with its content as a void or kept tag.
+    Args:
+        text: the document.
+        start: start of the part.
+        end: end of the part.
+        treatment_of: returns, for a tag and its raw text, how to read its element: as a pair of tags around
+            words, or with its content as a void or kept tag.
     """
     check_tag_count(text.count("<", start, end) // 2)
     parts: list[str | Tag] = []

@@ -38,7 +38,11 @@ def build_model(
 ) -> Seq2Seq:
     """Return a model with random weights.
 
-    ``settings``: settings of any family. ``symbols``: special tokens of the target side.
+    Args:
+        settings: settings of any family.
+        symbols: special tokens of the target side.
+        source_vocabulary: number of source tokens.
+        target_vocabulary: number of target tokens.
     """
     check_model(settings)
     sizes = (symbols, source_vocabulary, target_vocabulary)

@@ -72,7 +72,9 @@ def preformatted(text: str) -> str:
 def details(summary: str, content: str) -> str:
     """Return a collapsed section as HTML.
 
-    ``summary``: plain text.
+    Args:
+        summary: plain text.
+        content: HTML.
     """
     return f"<details><summary>{escape(summary)}</summary>\n{content}\n</details>"
 

@@ -60,8 +60,11 @@ class BatchingDecoder:
     Searches that need Python at every step (sampling, attention, n-gram blocking) run in the calling thread,
     on the model itself.
 
-    ``context``: the context of the call, checked during waits. ``decoder``: the model, or its variant that
-    caches encoded sources (:attr:`uwaga.decoder.Decoder.recording`); None for the model of the batch.
+    Args:
+        model_batch: the batch of the model.
+        context: the context of the call, checked during waits.
+        decoder: the model, or its variant that caches encoded sources
+            (:attr:`uwaga.decoder.Decoder.recording`); None for the model of the batch.
 
     Attributes:
         model_batch: the batch of the model.
@@ -241,7 +244,8 @@ class BatchingBeamSearch:
 class ModelBatches:
     """The batches of models, each created by the first call that uses the model.
 
-    ``nice``: see :class:`uwaga.scheduling.model_batch.ModelBatch`.
+    Args:
+        nice: see :class:`uwaga.scheduling.model_batch.ModelBatch`.
     """
 
     def __init__(self, nice: int = 0) -> None:

@@ -32,7 +32,9 @@ class DynamicBatch:
     Results equal those of separate searches, provided that the decoder's rows are independent. If a batch of
     several tickets fails, each ticket is searched separately, so that only the faulty ticket fails.
 
-    ``max_tokens``: maximum number of source tokens times beams in a batch.
+    Args:
+        decoder: the model.
+        max_tokens: maximum number of source tokens times beams in a batch.
     """
 
     def __init__(self, decoder: Decoder, max_tokens: int = 4096) -> None:

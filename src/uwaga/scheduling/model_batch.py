@@ -34,8 +34,11 @@ class ModelBatch:
     The thread starts with the first search, also in a forked child. It ends with :meth:`close`, when this
     object is freed, or at interpreter exit.
 
-    ``budget``: function that creates the token budget. ``nice``: niceness added to the threads of a native
-    batch, on Linux. Threads that hold the GIL while they work keep their niceness.
+    Args:
+        decoder: the model.
+        budget: function that creates the token budget.
+        nice: niceness added to the threads of a native batch, on Linux. Threads that hold the GIL while they
+            work keep their niceness.
 
     Attributes:
         budget: the token budget.

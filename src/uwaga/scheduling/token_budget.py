@@ -86,7 +86,9 @@ class TokenBudget:
     def enqueue(self, lease: SearchLease, sizes: Sequence[int]) -> None:
         """Add sentences of a search, which enter the batch immediately if the budget allows it.
 
-        ``sizes``: source tokens times beams of each sentence.
+        Args:
+            lease: the lease of the search.
+            sizes: source tokens times beams of each sentence.
         """
         with self._lock:
             if lease.is_closed:

@@ -60,8 +60,10 @@ class PhraseStates:
 class Banks:
     """The phrase states of the running hypotheses of a batch.
 
-    ``phrases``: the phrases of each sentence, or None for a sentence without phrases. ``vocabulary``: number
-    of target tokens.
+    Args:
+        phrases: the phrases of each sentence, or None for a sentence without phrases.
+        beams: beam size.
+        vocabulary: number of target tokens.
     """
 
     # The automata of all sentences are concatenated: _roots (sentences,) are their first nodes.
@@ -131,7 +133,8 @@ class Banks:
     def extra_tokens(self, is_alive: Flags) -> Ids | None:
         """Return the tokens that continue a phrase of each running hypothesis.
 
-        ``is_alive``: (sentences, beams) True where there is a hypothesis.
+        Args:
+            is_alive: (sentences, beams) True where there is a hypothesis.
 
         Returns:
             (rows, extra) tokens, padded with -1; None if no hypothesis can continue a phrase.

@@ -20,7 +20,10 @@ class Batch(ABC):
 
     A sentence is identified by its index.
 
-    ``sentences``: the sentences, in the order in which they enter.
+    Args:
+        decoder: the model.
+        options: how to search.
+        sentences: the sentences, in the order in which they enter.
     """
 
     def __init__(self, decoder: Decoder, options: SearchOptions, sentences: Sequence[SearchSentence]) -> None:
@@ -83,8 +86,11 @@ class Batch(ABC):
 class StepBatch(Batch):
     """A batch that calls the decoder for each step.
 
-    ``sentences``: the sentences, in the order in which they enter. ``ranking``: length normalisation; None
-    for the one that the options specify.
+    Args:
+        decoder: the model.
+        options: how to search.
+        sentences: the sentences, in the order in which they enter.
+        ranking: length normalisation; None for the one that the options specify.
     """
 
     def __init__(

@@ -421,7 +421,8 @@ class BeamBatch(StepBatch):
 
         In beam search, they are truncated only if no beam of the sentence continues and none has finished.
 
-        ``continued``: (sentences, candidates) True where there is a continuation.
+        Args:
+            continued: (sentences, candidates) True where there is a continuation.
         """
         is_alive = self._ranks > -np.inf
         if self._options.sample:

@@ -92,8 +92,10 @@ def draw(table: Table, sampling: Sampling) -> Ids:
 def pick(weights: Table, mass: Table, sampling: Sampling) -> Ids:
     """Return the column of ``weights`` that each row's draw selects.
 
-    ``weights``: (rows, top) unnormalised probabilities, descending. ``mass``: (rows,) sum of the weights of
-    the distribution, of which ``weights`` may be only the head.
+    Args:
+        weights: (rows, top) unnormalised probabilities, descending.
+        mass: (rows,) sum of the weights of the distribution, of which ``weights`` may be only the head.
+        sampling: draws and top-p.
 
     Returns:
         (rows,) columns of ``weights``.

@@ -23,7 +23,8 @@ MAX_LOG_PROBS = 1 << 24
 def entropy(log_probs: LogProbs) -> NDArray[np.float64]:
     """Return ``H = -Σ p log p`` in nats, between 0 and the logarithm of the vocabulary size.
 
-    ``log_probs``: (rows, vocabulary), -inf for tokens of probability 0.
+    Args:
+        log_probs: (rows, vocabulary), -inf for tokens of probability 0.
 
     Returns:
         (rows,) float64.
@@ -44,7 +45,11 @@ def with_entropies(
     The entropy is that of the model's own distribution over the complete vocabulary, regardless of banned or
     forced tokens, of sampling and of datastores.
 
-    ``sentences``: the sentences that the hypotheses translate. ``nbest_lists``: hypotheses of each sentence.
+    Args:
+        decoder: the model.
+        sentences: the sentences that the hypotheses translate.
+        nbest_lists: hypotheses of each sentence.
+        options: the options of the search.
     """
     positions = [
         (index, hypothesis_index)

@@ -51,7 +51,10 @@ def utilities(candidates: Sequence[str], references: Sequence[str], metric: Util
     BLEU with effective order and exponential smoothing, over words and punctuation marks (``\w+|[^\w\s]``),
     so that it needs no other library.
 
-    ``metric``: ``chrf`` or ``bleu``.
+    Args:
+        candidates: texts.
+        references: texts.
+        metric: ``chrf`` or ``bleu``.
 
     Returns:
         scores (candidates, references).

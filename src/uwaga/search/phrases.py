@@ -184,7 +184,9 @@ class Phrases:
     def from_tables(cls, tables: PhraseTables, continues_word: NDArray[np.bool_]) -> Phrases:
         """Return phrases from tables; their attribute ``phrases``, which the search does not use, is empty.
 
-        ``tables``: as returned by :attr:`tables`.
+        Args:
+            tables: as returned by :attr:`tables`.
+            continues_word: see the attribute.
         """
         sizes, times, whole_word, tokens, first, targets, reaches_end, ends, progress, bonus = tables
         phrases = cls.__new__(cls)

@@ -63,7 +63,8 @@ class Ranking:
 class TableRanking(Ranking):
     """A length normalisation given as a table of divisors.
 
-    ``divisors``: (lengths,) from length 0.
+    Args:
+        divisors: (lengths,) from length 0.
     """
 
     def __init__(self, divisors: Scores) -> None:

@@ -135,7 +135,8 @@ class StepwiseDecoder:
 class RetrievalDecoder(StepwiseDecoder):
     """A decoder whose distributions are mixed with datastores.
 
-    ``decoder``: a model that returns the features of its states.
+    Args:
+        decoder: a model that returns the features of its states.
     """
 
     def encode(self, sources: Sequence[Sequence[int]]) -> Memory:
@@ -174,7 +175,11 @@ def forced_features(
 ) -> list[Floats]:
     """Return the features from which the model predicts each token of known targets.
 
-    ``targets``: the tokens of each target, end symbol included. ``start``: the first decoder input.
+    Args:
+        decoder: the model.
+        sources: the tokens of each sentence.
+        targets: the tokens of each target, end symbol included.
+        start: the first decoder input.
 
     Returns:
         an array (target, width) for each sentence.

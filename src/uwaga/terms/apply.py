@@ -82,7 +82,9 @@ class SentenceTerms:
     def find_uses(self, tokens: Sequence[int], text: str) -> list[TermUse]:
         """Return how a translation uses each term; a term is not applied if the word it replaces remains.
 
-        ``text``: text of the translation, in which terms are also found if they are tokenised differently.
+        Args:
+            tokens: tokens of the translation.
+            text: text of the translation, in which terms are also found if they are tokenised differently.
         """
         remaining_counts = self.phrases.occurrences(tokens)
 

@@ -57,7 +57,9 @@ ENTRY_ELEMENTS, LANGUAGE_ELEMENTS = {"termEntry", "conceptEntry"}, {"langSet", "
 def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator[Term]:
     """Yield the terms of a glossary file, with their line numbers.
 
-    ``languages``: codes of the source and target language; required for a TBX file.
+    Args:
+        path: the path of the file.
+        languages: codes of the source and target language; required for a TBX file.
     """
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED_SUFFIXES]
     kind = suffixes[-1] if suffixes else ""

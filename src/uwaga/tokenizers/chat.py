@@ -30,7 +30,9 @@ class ChatTokeniser:
     def text(self, messages: Sequence[Message], name: str) -> str:
         """Return the text of a chat up to the point where the assistant's next message begins.
 
-        ``name``: the name of the chat, for error messages.
+        Args:
+            messages: the chat so far.
+            name: the name of the chat, for error messages.
         """
         for number, message in enumerate(messages, start=1):
             if (

@@ -60,7 +60,9 @@ class ChatTemplate:
     def render(self, messages: Sequence[Message], generate: bool = True) -> str:
         """Return the prompt of a chat.
 
-        ``generate``: whether the prompt ends with the introduction of the assistant's next message.
+        Args:
+            messages: the chat so far.
+            generate: whether the prompt ends with the introduction of the assistant's next message.
         """
         if len(self.text) > MAX_TEMPLATE_CHARACTERS:
             raise ModelError(f"{self.location}: the chat template is too long ({len(self.text)} characters)")

@@ -388,8 +388,11 @@ class BytePairCodec(TokenizersCodec):
     The ``tokenizers`` library normalises a text, and splits it at special tokens and then into words. To the
     library, the only tokens are the 256 bytes, numbered by value, and the special tokens.
 
-    ``splitter``: the library's tokeniser: a BPE model without merges, whose vocabulary is the 256 characters
-    that stand for bytes. ``name``: the file, for messages.
+    Args:
+        splitter: the library's tokeniser: a BPE model without merges, whose vocabulary is the 256 characters
+            that stand for bytes.
+        pairs: pieces and merges.
+        name: the file, for messages.
     """
 
     def __init__(self, splitter: Tokenizer, pairs: _core.BytePairs, name: str) -> None:

@@ -165,9 +165,11 @@ def find_prompt(name: str) -> TranslationPrompt:
 def read_chat_template(folder: Path, config: TokeniserConfig, names: Iterable[str]) -> ChatTemplate | None:
     """Return the chat template of a folder in Hugging Face format, or None if the folder has none.
 
-    ``folder``: the folder, with the template in ``chat_template.jinja`` or in ``tokenizer_config.json``,
-    which may contain several named templates. ``names``: names of the model, by which the prompt of its
-    family is chosen.
+    Args:
+        folder: the folder, with the template in ``chat_template.jinja`` or in ``tokenizer_config.json``,
+            which may contain several named templates.
+        config: the configuration of the tokeniser.
+        names: names of the model, by which the prompt of its family is chosen.
     """
     path = folder / TEMPLATE_FILE
     if path.exists():

@@ -117,8 +117,10 @@ Lattice = list[tuple[list[float], list[int], list[tuple[int, ...]]]]
 class PieceSampler:
     """A sampler of segmentations of normalised texts, with U+2581 for spaces.
 
-    ``alpha``: for unigram models, the exponent of the probabilities (0 gives a uniform distribution); for
-    BPE, the probability of dropping a merge.
+    Args:
+        table: the pieces.
+        alpha: for unigram models, the exponent of the probabilities (0 gives a uniform distribution); for
+            BPE, the probability of dropping a merge.
     """
 
     def __init__(self, table: PieceTable, alpha: float) -> None:

@@ -77,8 +77,11 @@ def shard_batches(
 ) -> tuple[BatchSharding, bool]:
     """Exchange the sizes of the batches of an update, and stop requests, between the processes.
 
-    ``is_stopping``: whether this process has been asked to stop. ``accumulate``: number of batches in an
-    update, over all processes.
+    Args:
+        ranks: the processes.
+        batches: the batches of this process.
+        is_stopping: whether this process has been asked to stop.
+        accumulate: number of batches in an update, over all processes.
 
     Returns:
         the sharding of the update, and whether any process has been asked to stop.

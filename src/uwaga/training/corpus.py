@@ -122,8 +122,11 @@ def prepare_corpora(
 ) -> Corpora:
     """Prepare the corpora in the run's folder, reusing stores that are up to date.
 
-    ``log``: function called with each line of progress. ``tokenisers``: tokenisers of source and target; None
-    to load the subword models in the run's folder, or to train them if there are none.
+    Args:
+        settings: settings of the run.
+        log: function called with each line of progress.
+        tokenisers: tokenisers of source and target; None to load the subword models in the run's folder,
+            or to train them if there are none.
     """
     for corpora in (settings.data.train, settings.data.dev, *settings.data.also.values()):
         for corpus in settings.data.resolve(corpora):

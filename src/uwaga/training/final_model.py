@@ -169,8 +169,14 @@ def write_final_model(
 ) -> None:
     """Write the finished model of a run or, with ``adapt.lora``, its adapter to ``folder``.
 
-    ``folder``: folder to create; an existing model or adapter folder is replaced. ``score_stats``:
-    distribution of the model's scores on the dev set, or None.
+    Args:
+        folder: folder to create; an existing model or adapter folder is replaced.
+        settings: settings of the run.
+        base: base model, or None.
+        model: model with the weights to write.
+        tokenisers: tokenisers of source and target.
+        card: model card as Markdown.
+        score_stats: distribution of the model's scores on the dev set, or None.
     """
     if base is not None and settings.adapt.lora is not None:
         write_adapter(folder, _make_adapter(folder, settings, base, model), card)

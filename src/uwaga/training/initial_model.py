@@ -31,8 +31,11 @@ def replace_vocabulary(
 ) -> Seq2Seq:
     """Return a copy of a model with new vocabularies; all weights except embeddings and output are unchanged.
 
-    ``old_tokenisers``: tokenisers of the old source and target vocabularies. ``new_tokenisers``: tokenisers
-    of the new source and target vocabularies.
+    Args:
+        model: a Transformer.
+        settings: settings of the model.
+        old_tokenisers: tokenisers of the old source and target vocabularies.
+        new_tokenisers: tokenisers of the new source and target vocabularies.
     """
     if not isinstance(settings, TransformerSettings):
         raise SettingsError(
@@ -77,8 +80,10 @@ def remap_rows(table: Tensor, old_tokenisers: Sequence[TrainingSubwords], new_to
     Special symbols and pieces of the old vocabulary keep their rows. Any other piece is split by the old
     tokeniser that needs the fewest pieces, and its row is the mean of the rows of these old pieces.
 
-    ``table``: (old vocabulary, ...). ``old_tokenisers``: tokenisers of the old vocabulary: one, or two if
-    both sides share the vocabulary.
+    Args:
+        table: (old vocabulary, ...).
+        old_tokenisers: tokenisers of the old vocabulary: one, or two if both sides share the vocabulary.
+        new_tokeniser: tokeniser of the new vocabulary.
 
     Returns:
         (new vocabulary, ...).
@@ -125,7 +130,11 @@ def make_initial_model(
 ) -> Seq2Seq:
     """Return the initial model of a run, on the CPU; only the weights to train require gradients.
 
-    ``settings``: settings of the run, completed by :func:`uwaga.training.base_model.open_base`.
+    Args:
+        settings: settings of the run, completed by :func:`uwaga.training.base_model.open_base`.
+        base: base model, or None.
+        source: tokeniser of the source side.
+        target: tokeniser of the target side.
     """
     torch.manual_seed(settings.training.seed)
     if base is None:
@@ -201,8 +210,10 @@ def _weight_names(model: Seq2Seq) -> tuple[list[str], dict[str, str]]:
 def guided_head(model: Transformer, layer: int | None, head: int | None) -> tuple[int, int]:
     """Return the decoder layer and the head, from 0, that guided alignment trains (Garg 2019 §4).
 
-    ``layer``: number of the decoder layer, from 1; None for the penultimate layer, or the only layer.
-    ``head``: number of the head in the layer, from 1; None for the first.
+    Args:
+        model: the model.
+        layer: number of the decoder layer, from 1; None for the penultimate layer, or the only layer.
+        head: number of the head in the layer, from 1; None for the first.
 
     Raises:
         SettingsError: there is no such layer or head.

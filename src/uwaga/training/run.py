@@ -250,8 +250,10 @@ class Run:
     def validate(self, label: str, beam: int, dev_set: DevSet | None = None) -> Validation:
         """Return the result of a validation of the current weights.
 
-        ``label``: name of the validation, for the progress display. ``dev_set``: dev set; the main dev set of
-        the run by default.
+        Args:
+            label: name of the validation, for the progress display.
+            beam: beam size.
+            dev_set: dev set; the main dev set of the run by default.
         """
         dev_sets = dev_set or self.corpora.dev
         decoding = options_from_settings(self.settings.decoding)[0] if self.base is None else self.base.search

@@ -34,7 +34,8 @@ _HEADER = """\
 def preset_for(files: Sequence[Path]) -> tuple[str, int]:
     """Return the preset for a corpus and its approximate number of pairs, estimated from the file sizes.
 
-    ``files``: a TSV file, or two aligned files.
+    Args:
+        files: a TSV file, or two aligned files.
     """
     size = sum(
         file.stat().st_size * (_COMPRESSION_RATIO if file.suffix in COMPRESSED_SUFFIXES else 1)

@@ -123,8 +123,10 @@ def unknown_word(
     Such a word is copied, because its translation would be invented. None is also returned if attention,
     alternatives or samples are requested.
 
-    ``sentences``: the sentences of the text, with their hypotheses. ``stats``: statistics of the model's
-    scores, with the threshold for words.
+    Args:
+        sentences: the sentences of the text, with their hypotheses.
+        options: the search options.
+        stats: statistics of the model's scores, with the threshold for words.
     """
     if stats is None or stats.word is None or len(sentences) != 1:
         return None

@@ -35,8 +35,10 @@ def decode(tokens: Sequence[int], target: Subwords) -> str:
 def sentence_text(tokens: Sequence[int], target: Subwords, lacks_final_punctuation: bool = False) -> str:
     """Return the text of a translated sentence; line breaks that a model spelled in bytes become spaces.
 
-    ``tokens``: the tokens of the translation. ``lacks_final_punctuation``: whether the source sentence lacks
-    it; a full stop is then removed.
+    Args:
+        tokens: the tokens of the translation.
+        target: the target tokeniser.
+        lacks_final_punctuation: whether the source sentence lacks it; a full stop is then removed.
     """
     text = LINE_BREAK.sub(" ", decode(tokens, target))
     return without_stop(text) if lacks_final_punctuation else text

@@ -384,7 +384,9 @@ def limit_threads(model: Module, threads: int) -> None:
     number. (A library that torch uses stores it for the process: concurrent calls of two models may use each
     other's numbers, which changes only the time that they take.)
 
-    ``threads``: number of threads of one call.
+    Args:
+        model: the model.
+        threads: number of threads of one call.
     """
     model.threads = threads  # type: ignore[assignment]  # a number, beside the weights
     for name in LIMITED_METHODS:

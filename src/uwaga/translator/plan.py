@@ -141,7 +141,9 @@ class Stage:
     def split_translated(self, passage: Passage, name: str) -> Passage:
         """Split the previous model's translation of a passage at the sentences of the passage.
 
-        ``name``: the name of the text in messages, to which the language of the translation is added.
+        Args:
+            passage: the translated passage.
+            name: the name of the text in messages, to which the language of the translation is added.
         """
         if self.terms is not None:  # if the translation of a sentence is empty, its terms must not be lost
             for sentence in passage.sentences:
@@ -250,8 +252,11 @@ def search_options(
 ) -> tuple[SearchOptions, ...]:
     """Return the search options of every model of a chain.
 
-    ``requested_options``: the options of a request; those in :data:`LAST_MODEL_OPTIONS` are for the last
-    model. ``streaming``: whether to return options for a single hypothesis.
+    Args:
+        defaults: the defaults of the models.
+        requested_options: the options of a request; those in :data:`LAST_MODEL_OPTIONS` are for the last
+            model.
+        streaming: whether to return options for a single hypothesis.
     """
     if isinstance(requested_options, SearchOptions):
         if len(defaults) > 1:

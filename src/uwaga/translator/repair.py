@@ -41,8 +41,11 @@ def adapt_target(
 
     The result is None if the text and the source of the pair also differ in other parts.
 
-    ``words``: the tokens of the text, from :func:`split_tokens`. ``placeholders``: the patterns of
-    placeholders.
+    Args:
+        words: the tokens of the text, from :func:`split_tokens`.
+        source: the source of the pair.
+        target: the target of the pair.
+        placeholders: the patterns of placeholders.
     """
     if len(words) > MAX_COMPARED_WORDS:
         return None

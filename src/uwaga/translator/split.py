@@ -42,9 +42,11 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
     The text is split after clause punctuation, an overlong clause at spaces, and an overlong word between
     characters. The running time is linear in the length of the text.
 
-    ``limit``: maximum number of tokens of a part. ``count``: function that returns the number of tokens of a
-    text, end symbol included. A part that yields no tokens on its own may yield some when it is joined to its
-    neighbours.
+    Args:
+        text: the text.
+        limit: maximum number of tokens of a part.
+        count: function that returns the number of tokens of a text, end symbol included. A part that yields
+            no tokens on its own may yield some when it is joined to its neighbours.
     """
     pieces = list(_split_pieces(text, limit, count, (CLAUSE_END, WORD_START)))
     if len(pieces) < 2:
@@ -63,8 +65,10 @@ def divide_text(
 ) -> list[str]:
     """Split a text into parts with lengths roughly proportional to ``sizes``; joined, they equal the text.
 
-    ``sizes``: the relative length of each part; empty for no parts. ``unsplittable``: function that returns
-    the spans of the text that must not be split.
+    Args:
+        text: the text.
+        sizes: the relative length of each part; empty for no parts.
+        unsplittable: function that returns the spans of the text that must not be split.
     """
     if len(sizes) < 2:
         return [text] * len(sizes)

@@ -36,7 +36,9 @@ MAX_NAMES = 3
 def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTensor]:
     """Return the tensors of a file, which are read into private memory on demand.
 
-    ``sha256``: the expected SHA-256, None if it is not known.
+    Args:
+        path: path of the file.
+        sha256: the expected SHA-256, None if it is not known.
     """
     file, header = _open(path)
     if sha256 is not None and file.sha256() != sha256:

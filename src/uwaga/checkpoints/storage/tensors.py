@@ -203,8 +203,10 @@ HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_head
 def read_npz(path: Path, selected_name: str | None = None) -> dict[str, NDArray[Any]]:
     """Return the arrays of an ``.npz`` file by name.
 
-    ``selected_name``: name of the only array whose values are read; None to read all. Arrays that are not
-    read have the correct shape and number format but contain only zeros.
+    Args:
+        path: path of the file.
+        selected_name: name of the only array whose values are read; None to read all. Arrays that are
+            not read have the correct shape and number format but contain only zeros.
     """
     from uwaga.files.zip import open_archive
 

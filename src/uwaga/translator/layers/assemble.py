@@ -205,8 +205,11 @@ def sentence_alignments(
 ) -> tuple[PieceAlignment, ...]:
     """Return the piece alignment of each sentence of a translation, copied sentences included.
 
-    ``passage``: the text, split into sentences. ``parts``: the selected hypothesis of each sentence, with its
-    ``alignment``.
+    Args:
+        passage: the text, split into sentences.
+        parts: the selected hypothesis of each sentence, with its ``alignment``.
+        source: tokeniser of the source side.
+        target: tokeniser of the target side.
     """
     from uwaga.alignment.piece_alignment import PieceAlignment
     from uwaga.alignment.piece_spans import piece_spans

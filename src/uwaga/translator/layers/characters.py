@@ -39,8 +39,10 @@ MAX_SHOWN_CHARACTERS = 50
 class Characters:
     """A layer that translates texts with characters that the model does not know.
 
-    ``known_characters``: the characters that the first model of the chain knows. ``languages``: codes of the
-    source and target language.
+    Args:
+        layer: the next layer.
+        known_characters: the characters that the first model of the chain knows.
+        languages: codes of the source and target language.
     """
 
     def __init__(self, layer: Layer, known_characters: KnownCharacters, languages: tuple[str, str]) -> None:

@@ -28,7 +28,9 @@ class FailedTextsError(DataError):
 class Failures:
     """A layer that calls the next layer and, if a text fails, stores the error in the text's translation.
 
-    ``on_error``: how to handle failures; with ``raise``, the error of the first text that fails is raised.
+    Args:
+        layer: the next layer.
+        on_error: how to handle failures; with ``raise``, the error of the first text that fails is raised.
     """
 
     def __init__(self, layer: Layer, on_error: OnError) -> None:

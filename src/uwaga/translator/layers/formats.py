@@ -25,8 +25,10 @@ from uwaga.translator.text import InlineText, Layer, TaggedTranslation, Text
 class TextWithPlaceholders:
     """A layer for texts without a format, whose placeholders become tags for the next layer.
 
-    ``placeholders``: the patterns of placeholders; None for no placeholders. ``alignment``: whether
-    translations keep their alignment; False if words are aligned only to place tags.
+    Args:
+        layer: the next layer.
+        placeholders: the patterns of placeholders; None for no placeholders.
+        alignment: whether translations keep their alignment; False if words are aligned only to place tags.
     """
 
     def __init__(self, layer: Layer, placeholders: Patterns | None, alignment: bool) -> None:
@@ -53,8 +55,10 @@ class TextWithPlaceholders:
 class Markup:
     """A layer that translates texts in HTML, XML or Markdown, each of which has any number of parts.
 
-    ``placeholders``: the patterns of placeholders; None for no placeholders. ``request``: the format, the
-    elements to leave untranslated, and the outline of XML.
+    Args:
+        layer: the next layer.
+        placeholders: the patterns of placeholders; None for no placeholders.
+        request: the format, the elements to leave untranslated, and the outline of XML.
     """
 
     def __init__(self, layer: Layer, placeholders: Patterns | None, request: Request) -> None:

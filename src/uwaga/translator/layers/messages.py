@@ -30,7 +30,9 @@ class _Message:
 class Messages:
     """A layer that translates texts together with the branches of their ICU messages.
 
-    ``patterns``: the patterns of placeholders inside branches.
+    Args:
+        layer: the next layer.
+        patterns: the patterns of placeholders inside branches.
     """
 
     def __init__(self, layer: Layer, patterns: Patterns) -> None:

@@ -41,7 +41,9 @@ MAX_FORCED_SOURCE = 400
 class Placeholders:
     """A layer for texts with untranslated pieces, each of which appears in the translation exactly once.
 
-    ``can_align``: whether words can be aligned, which is needed to place pieces without symbols.
+    Args:
+        layer: the next layer.
+        can_align: whether words can be aligned, which is needed to place pieces without symbols.
     """
 
     def __init__(self, layer: Layer, can_align: bool) -> None:

@@ -44,8 +44,11 @@ def repair_incomplete_characters(
     byte, with all byte tokens banned. Other alternatives are dropped. This works with every search and
     engine, and costs nothing for hypotheses without such tokens.
 
-    ``lists``: the hypotheses of each sentence, which are replaced in place. ``options``: the options of the
-    search that returned the hypotheses.
+    Args:
+        stage: the model.
+        sentences: the sentences.
+        lists: the hypotheses of each sentence, which are replaced in place.
+        options: the options of the search that returned the hypotheses.
     """
     tokens = stage.model.byte_tokens
 

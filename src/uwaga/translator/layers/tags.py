@@ -15,7 +15,9 @@ class Tags:
     A pair of tags is placed around the translations of the words that it enclosed. Words are aligned
     only if a tag is inside the text.
 
-    ``can_align``: whether words can be aligned.
+    Args:
+        layer: the next layer.
+        can_align: whether words can be aligned.
     """
 
     def __init__(self, layer: Layer, can_align: bool) -> None:

@@ -103,8 +103,10 @@ class ModelFile:
 def read_model_file(path: Path, with_contents: bool = True) -> ModelFile:
     """Read a ``model.bin`` into memory.
 
-    ``with_contents``: False to skip arrays of more than :data:`MAX_SETTING_BYTES` bytes, which are then
-    filled with zeros.
+    Args:
+        path: path of the file.
+        with_contents: False to skip arrays of more than :data:`MAX_SETTING_BYTES` bytes, which are then
+            filled with zeros.
     """
     reader = _Reader(path, with_contents)
     version = reader.unsigned("I")

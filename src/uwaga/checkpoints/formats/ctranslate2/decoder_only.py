@@ -57,8 +57,11 @@ LAYER_NORMS = (("attention_norm", "self_attention/layer_norm"), ("feed_forward_n
 def read_decoder(folder: Path, file: ModelFile, with_weights: bool, is_segmented: bool) -> Checkpoint:
     """Read the folder of a decoder-only model.
 
-    ``with_weights``: False to read no weights. ``is_segmented``: see
-    :func:`uwaga.checkpoints.formats.ctranslate2.folder.read_folder`.
+    Args:
+        folder: the model folder.
+        file: the contents of its ``model.bin``.
+        with_weights: False to read no weights.
+        is_segmented: see :func:`uwaga.checkpoints.formats.ctranslate2.folder.read_folder`.
     """
     if file.revision not in REVISIONS:
         raise ModelError(f"{file.path}: revision {file.revision} of {file.specification} is not supported")

@@ -65,8 +65,11 @@ def read_vocabularies(
 ) -> Vocabularies:
     """Read the vocabularies of both sides and look up their special tokens.
 
-    ``starts_from_zero``: True if the decoder's first input is a zero vector instead of a token's embedding.
-    ``special_token_flags``: flags for special tokens, used for files before version 6.
+    Args:
+        folder: the model folder.
+        file: the contents of its ``model.bin``.
+        starts_from_zero: True if the decoder's first input is a zero vector instead of a token's embedding.
+        special_token_flags: flags for special tokens, used for files before version 6.
     """
     source, target = read_vocabulary(folder, "source"), read_vocabulary(folder, "target")
     config_values = read_config(folder)
@@ -112,8 +115,11 @@ def read_tokenisers(
     If there is no SentencePiece model and no piece contains its space marker, texts must be segmented
     beforehand, with spaces between the pieces.
 
-    ``pieces``: path of the SentencePiece model of both sides; None to look for it in the folder.
-    ``is_segmented``: True if texts are already segmented; tokenisers in the folder are then ignored.
+    Args:
+        folder: the model folder.
+        vocabularies: the vocabularies of the folder.
+        pieces: path of the SentencePiece model of both sides; None to look for it in the folder.
+        is_segmented: True if texts are already segmented; tokenisers in the folder are then ignored.
     """
     prefix, suffix = vocabularies.prefix, vocabularies.suffix
     models: list[SentencePieceModel | None]

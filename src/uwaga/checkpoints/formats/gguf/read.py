@@ -176,7 +176,9 @@ def _precision(file: GgufFile) -> Precision | None:
 def read_settings(file: GgufFile, name: str) -> DecoderOnlySettings:
     """Return the settings of a model.
 
-    ``name``: name of its architecture, one of :data:`ARCHITECTURES`.
+    Args:
+        file: the file of the model.
+        name: name of its architecture, one of :data:`ARCHITECTURES`.
     """
     return _SettingsReader(file, name, ARCHITECTURES[name]).read()
 

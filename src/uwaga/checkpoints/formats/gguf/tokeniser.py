@@ -86,7 +86,9 @@ PRE_TOKENISERS: Mapping[str, PreTokeniser] = {
 def read_tokeniser(file: GgufFile, vocabulary: int) -> FramedTokeniser:
     """Return the tokeniser of a file.
 
-    ``vocabulary``: number of rows of the embeddings.
+    Args:
+        file: the file of the model.
+        vocabulary: number of rows of the embeddings.
     """
     tokens = file.strings(f"{KEY_PREFIX}tokens")
     if not len(tokens) <= vocabulary < len(tokens) + MAX_UNUSED_ROWS:

@@ -207,8 +207,10 @@ def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
 def with_full_names(stored_tensors: Mapping[str, StoredTensor], is_shared: bool) -> dict[str, StoredTensor]:
     """Return the tensors under the names that they have in a model with an output layer.
 
-    ``is_shared``: True if both sides share one embedding. If it is False, an embedding that is stored only
-    once is used for both sides.
+    Args:
+        stored_tensors: the stored tensors by name.
+        is_shared: True if both sides share one embedding. If it is False, an embedding that is stored only
+            once is used for both sides.
     """
     values = {
         f"model.{name}" if name.startswith(HEADLESS_PREFIXES) else name: tensor

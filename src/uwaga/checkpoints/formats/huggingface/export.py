@@ -146,7 +146,10 @@ class TranslationModel(Protocol):
 def write_hugging_face(folder: Path, to: ExportFormat, model: TranslationModel) -> list[str]:
     """Write a translation model as a Hugging Face folder, atomically.
 
-    ``folder``: the folder to create. ``to``: ``marian`` or ``pegasus``.
+    Args:
+        folder: the folder to create.
+        to: ``marian`` or ``pegasus``.
+        model: the model.
 
     Returns:
         descriptions of how uwaga's translations differ from those of programs that load the folder, one

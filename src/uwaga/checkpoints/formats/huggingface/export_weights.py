@@ -41,7 +41,8 @@ def deinterleave(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     function, because every weight that reads or writes the residual stream is permuted in the same way, and
     norms and residual additions do not depend on the order.
 
-    ``weights``: ``state_dict()`` of a Transformer; tied weights may share a tensor.
+    Args:
+        weights: ``state_dict()`` of a Transformer; tied weights may share a tensor.
     """
     return {name: _deinterleave_weight(name, weight) for name, weight in weights.items()}
 

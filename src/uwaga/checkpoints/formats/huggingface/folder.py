@@ -134,7 +134,8 @@ class ConfigReader:
     def refuse(self, neutral_values: Mapping[str, Collection[object]]) -> None:
         """Raise ModelError if a key enables a feature that uwaga does not support.
 
-        ``neutral_values``: for each key, the values that disable the feature.
+        Args:
+            neutral_values: for each key, the values that disable the feature.
         """
         common_values = {"quantization_config": (), "is_encoder_decoder": (True,), "pruned_heads": ({},)}
         for name, allowed_values in {**common_values, **neutral_values}.items():
@@ -211,9 +212,12 @@ class FamilyModel:
 class HuggingFaceFolder:
     """A model folder whose weight files are opened when they are first needed.
 
-    ``with_weights``: False to read the folder for a description. Weights are then not compared with each
-    other or with the settings, PyTorch files are not opened, and problems with the weight files are stored in
-    :attr:`problems`.
+    Args:
+        path: path of the folder.
+        config: the contents of its ``config.json``.
+        with_weights: False to read the folder for a description. Weights are then not compared with each
+            other or with the settings, PyTorch files are not opened, and problems with the weight files are
+            stored in :attr:`problems`.
     """
 
     def __init__(self, path: Path, config: Mapping[str, Any], with_weights: bool = True) -> None:

@@ -41,7 +41,9 @@ FAMILIES: Registry[FamilyReader] = Registry(
 def read_folder(path: Path, memory: Memory = "fast") -> Checkpoint:
     """Read a Hugging Face folder of any supported family.
 
-    ``memory``: ``none`` to read no weights; see :class:`uwaga.checkpoints.registry.Format`.
+    Args:
+        path: path of the folder.
+        memory: ``none`` to read no weights; see :class:`uwaga.checkpoints.registry.Format`.
     """
     config = read_mapping(path / CONFIG)
     return HuggingFaceFolder(path, config, memory != "none").checkpoint(model_family(path, config))

@@ -46,7 +46,9 @@ MAX_LOG_BASE = 100.0
 def read_rotary(reader: ConfigReader, head_width: int) -> dict[str, Any]:
     """Return the settings of rotary positions for all layers.
 
-    ``reader``: reader of the configuration, whose ``rope_theta`` is the default base.
+    Args:
+        reader: reader of the configuration, whose ``rope_theta`` is the default base.
+        head_width: width of a head.
     """
     name = SCALING_KEY if reader.values.get(SCALING_KEY) else PARAMETERS_KEY
     return _rotary_settings(

@@ -53,7 +53,8 @@ class ModelFiles:
 def find_files(path: Path) -> ModelFiles:
     """Find a model's files: those that the decoding settings name or, without settings, the only candidates.
 
-    ``path``: path of the weight file or its folder.
+    Args:
+        path: path of the weight file or its folder.
     """
     if not path.is_dir() and not path.is_file():
         raise ModelError(f"{path}: no such file")

@@ -102,8 +102,11 @@ def weight_table(
 ) -> Table:
     """Return the table that maps weights to the tensors of the file.
 
-    ``path``: the weight file, for messages. ``sizes``: number of source and of target pieces, without
-    padding.
+    Args:
+        path: the weight file, for messages.
+        sizes: number of source and of target pieces, without padding.
+        settings: settings of the model.
+        tensors: the tensors of the file.
     """
     locations = _core.marian_names(
         _location(path),

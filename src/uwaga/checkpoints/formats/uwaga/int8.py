@@ -252,7 +252,11 @@ FILES = frozenset({CONFIG, WEIGHTS, CARD, HEAD_FILE, *TOKENISER_FILES})
 def write_quantised(folder: Path, checkpoint: Checkpoint, packed: PackedWeights, card: str) -> None:
     """Write an int8 or int4 folder atomically, replacing any int8 or int4 model in the folder.
 
-    ``folder``: the folder to create. ``packed``: the model's weights in int8 or int4.
+    Args:
+        folder: the folder to create.
+        checkpoint: the model.
+        packed: the model's weights in int8 or int4.
+        card: the model card in Markdown.
     """
     _check_replaceable(folder)
     settings, source, target = checkpoint.settings, checkpoint.source, checkpoint.target

@@ -314,7 +314,9 @@ NAME = "uwaga"
 def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
     """Read a model folder.
 
-    ``memory``: ``none`` to read no weights; see :class:`uwaga.checkpoints.registry.Format`.
+    Args:
+        folder: path of the folder.
+        memory: ``none`` to read no weights; see :class:`uwaga.checkpoints.registry.Format`.
     """
     folder = Path(folder)
     config = read_config(folder)
