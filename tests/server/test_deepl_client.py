@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -31,6 +32,12 @@ DOCUMENT = """<document>
 
 @pytest.fixture(scope="module")
 def client(server: RunningServer) -> Iterator[deepl.DeepLClient]:
+    with client_of(server) as deepl_client:
+        yield deepl_client
+
+
+@contextmanager
+def client_of(server: RunningServer) -> Iterator[deepl.DeepLClient]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(deepl.http_client, "max_network_retries", 0)
         deepl_client = deepl.DeepLClient("any", server_url=server.url)
@@ -217,13 +224,14 @@ def test_deepl_client_lists_supported_languages(client):
     ]
 
 
-def test_usage_counts_only_successful_translations(client):
-    before = client.get_usage().character.count
-    client.translate_text("A man sleeps.", source_lang="EN", target_lang="DE")
-    with pytest.raises(deepl.DeepLException):
-        client.translate_text("<p>", source_lang="EN", target_lang="DE", tag_handling="xml")
-    usage = client.get_usage()
-    assert usage.character.count - before == len("A man sleeps.")
+def test_usage_counts_only_successful_translations(tmp_path: Path):
+    # The shared server refunds the cancelled requests of other tests later.
+    with running_server(tmp_path, dialects=["deepl"]) as server, client_of(server) as client:
+        client.translate_text("A man sleeps.", source_lang="EN", target_lang="DE")
+        with pytest.raises(deepl.DeepLException):
+            client.translate_text("<p>", source_lang="EN", target_lang="DE", tag_handling="xml")
+        usage = client.get_usage()
+    assert usage.character.count == len("A man sleeps.")
     assert usage.character.valid and not usage.any_limit_reached
 
 

@@ -12,8 +12,11 @@ from typing import cast
 import numpy as np
 
 from uwaga.decoder import (
+    AttentionRecorder,
     BeamRules,
     Choice,
+    CrossAttention,
+    CrossAttentions,
     Datastore,
     DecidedToken,
     Decoder,
@@ -23,6 +26,7 @@ from uwaga.decoder import (
     NewSentence,
     State,
     Step,
+    Verify,
     WithDatastores,
     shared_positions,
     with_datastores,
@@ -76,10 +80,6 @@ class BatchingDecoder:
         self.symbols, self.vocabulary = self._decoder.symbols, self._decoder.vocabulary
         self.max_source, self.max_target = self._decoder.max_source, self._decoder.max_target
         self.shared_positions = shared_positions(self._decoder)
-        self.join, self.verify = self._decoder.join, self._decoder.verify
-        self.attentions = self._decoder.attentions
-        self.cross_attention = self._decoder.cross_attention
-        self.cross_attentions = self._decoder.cross_attentions
 
     @property
     def description(self) -> str:
@@ -90,6 +90,31 @@ class BatchingDecoder:
         """See :attr:`uwaga.decoder.Decoder.beam_search`."""
         self._context.check()
         return BatchingBeamSearch(self.shared, self._context, rules)
+
+    @property
+    def join(self) -> Callable[[State, State], State] | None:
+        """See :attr:`uwaga.decoder.Decoder.join`."""
+        return self._decoder.join
+
+    @property
+    def verify(self) -> Verify | None:
+        """See :attr:`uwaga.decoder.Decoder.verify`."""
+        return self._decoder.verify
+
+    @property
+    def attentions(self) -> AttentionRecorder | None:
+        """See :attr:`uwaga.decoder.Decoder.attentions`."""
+        return self._decoder.attentions
+
+    @property
+    def cross_attentions(self) -> CrossAttentions | None:
+        """See :attr:`uwaga.decoder.Decoder.cross_attentions`."""
+        return self._decoder.cross_attentions
+
+    @property
+    def cross_attention(self) -> CrossAttention | None:
+        """See :attr:`uwaga.decoder.Decoder.cross_attention`."""
+        return self._decoder.cross_attention
 
     @property
     def recording(self) -> Callable[[bool], Decoder] | None:
