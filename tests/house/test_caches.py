@@ -21,7 +21,6 @@ BOUNDS = {
     "uwaga/languages/detection.py:_load_identifier": "no argument",
     "uwaga/languages/function_words.py:_pattern": "32 codes of languages",
     "uwaga/languages/number_words.py:_load_vocabulary": "6 languages",
-    "uwaga/languages/numbers.py:_pattern": "patterns of the module",
     "uwaga/results/views.py:_pack_phrases": "no argument",
     "uwaga/results/views.py:_read_file": "files of the package",
     "uwaga/search/decoder_batch.py:_rules": "64 sets of options, which hold numbers",

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from operator import attrgetter
 from string import ascii_letters
 from typing import NamedTuple
@@ -172,18 +172,12 @@ class _Number(NamedTuple):
         return all(_is_below(value, bound) for value in self.parts or self.values)
 
 
-@cache
-def _pattern(expression: str) -> re.Pattern[str]:
-    """Compile a regular expression that ignores case, which takes longer than comparing most texts."""
-    return re.compile(expression, re.IGNORECASE)
-
-
 def _numbers(text: str) -> Iterator[_Number]:
     """Yield the numbers in digits of a text."""
     for match in NUMBER.finditer(text):
         powers, position = [0], match.end()
         for _ in range(MAX_MAGNITUDES):
-            word = _pattern(MAGNITUDE).match(text, position)
+            word = re.compile(MAGNITUDE, re.IGNORECASE).match(text, position)
             if word is None or word.lastindex is None:
                 break
             powers = [power + other for power in powers for other in POWERS[word.lastindex - 1]]
@@ -204,7 +198,7 @@ def _numbers(text: str) -> Iterator[_Number]:
 def _spelled_out_powers(text: str) -> set[int]:
     """Return the powers of ten that a text's words such as "million" may mean, except words after digits."""
     powers = set[int]()
-    for match in _pattern(MAGNITUDE).finditer(text):
+    for match in re.compile(MAGNITUDE, re.IGNORECASE).finditer(text):
         before = text[max(match.start() - 1, 0) : match.start()]
         is_whole = not match[0][0].isalpha() or match[0] > LAST_SPACED_CHARACTER or not before.isalpha()
         group = match.lastindex or 0
@@ -257,7 +251,7 @@ class _Text:
     @cached_property
     def has_units(self) -> tuple[bool, ...]:
         """Two flags: True if the text has a metric unit, and True if it has a unit that is not metric."""
-        return tuple(_pattern(units).search(self.text) is not None for units in UNITS)
+        return tuple(re.search(units, self.text, re.IGNORECASE) is not None for units in UNITS)
 
     def _number(self, words: NumberWords) -> _Number:
         parts = tuple(map(_integer_value, words.parts))
@@ -295,7 +289,7 @@ class _Comparison:
         text, other = self._text, self._other
         self._counterparts.add(other.possible_counterparts)
         copied = {other.text[slice(*number.span)] for number in find_numbers(other.text, text.language)}
-        is_clock = any(_pattern(CLOCK).search(either.text) for either in (text, other))
+        is_clock = any(re.search(CLOCK, either.text, re.IGNORECASE) for either in (text, other))
         numbers, self.unmatched = self.unmatched, []
         self.match(numbers)
         self.unmatched = [
@@ -313,8 +307,8 @@ class _Comparison:
             return False
         end = number.start + len(number.text)
         return any(
-            has_unit and _pattern(BEFORE_UNIT + unit).match(self._text.text, end)
-            for unit, has_unit in zip(UNITS, reversed(self._other.has_units), strict=True)
+            has_units and re.compile(BEFORE_UNIT + units, re.IGNORECASE).match(self._text.text, end)
+            for units, has_units in zip(UNITS, reversed(self._other.has_units), strict=True)
         )
 
     def _may_be_fraction(self, number: _Number) -> bool:
