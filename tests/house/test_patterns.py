@@ -54,7 +54,7 @@ ALWAYS_CLOSED = {"uwaga.markup.xml.TOKEN": ("<!", "<?")}
 TINY, SHORT, LONG = (10, 20, 100), 500, 2_000
 """Characters of the texts. Exponential time shows in tiny ones, cubic time in a short one; linear time grows
 fourfold from a short one to a long one, quadratic time sixteenfold."""
-MAX_GROWTH = 8.0
+MAX_GROWTH = 10.0
 FAST_SECONDS = 0.001
 """Seconds of processor time below which a long text is fast; quadratic patterns take five times as much."""
 

@@ -77,8 +77,8 @@ def test_translation_memories_are_listed(client, letters):
     assert letters.segment_count == len(PAIRS)
     assert len(client.list_translation_memories(page=1, page_size=1)) == 1
     assert client.list_translation_memories(page=9) == []
-    found = client.get_translation_memory(letters)
-    assert found.translation_memory_id == letters.translation_memory_id
+    memory = client.get_translation_memory(letters)
+    assert memory.translation_memory_id == letters.translation_memory_id
     with pytest.raises(deepl.DeepLException, match="no such translation memory"):
         client.get_translation_memory("6d2f2ac5-70a6-4b2a-9d5e-5f2e9b1f7c32")
 
@@ -86,15 +86,17 @@ def test_translation_memories_are_listed(client, letters):
 def test_translation_memory_segments_are_paged_and_filtered(client, letters):
     page = client.list_translation_memory_segments(letters, page_size=3)
     assert page.segment_count == len(PAIRS)
-    rest = client.list_translation_memory_segments(letters, page_size=3, page_cursor=page.next_page_cursor)
-    assert rest.next_page_cursor is None
-    assert [segment.source_text for segment in (*page, *rest)] == [pair.source for pair in PAIRS]
-    assert [segment.targets[0].target_text for segment in rest] == [PAIRS[3].target]
+    next_page = client.list_translation_memory_segments(
+        letters, page_size=3, page_cursor=page.next_page_cursor
+    )
+    assert next_page.next_page_cursor is None
+    assert [segment.source_text for segment in (*page, *next_page)] == [pair.source for pair in PAIRS]
+    assert [segment.targets[0].target_text for segment in next_page] == [PAIRS[3].target]
     for text, sensitive, count in (("a man", False, 1), ("a man", True, 0), ("hunde LAUFEN", False, 1)):
-        found = client.list_translation_memory_segments(
+        segments = client.list_translation_memory_segments(
             letters, filter_text=text, filter_case_sensitive=sensitive
         )
-        assert len(found) == count
+        assert len(segments) == count
     with pytest.raises(deepl.DeepLException, match="filter_text"):
         client.list_translation_memory_segments(letters, filter_text="a")
     with pytest.raises(deepl.DeepLException, match="page_cursor"):

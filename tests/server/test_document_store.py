@@ -2,13 +2,13 @@
 
 import asyncio
 import io
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from full_disk import limited_file_size
@@ -311,7 +311,6 @@ def test_document_that_kills_its_workers_fails(tmp_path):
 WORKER_PROGRAM = """
 import sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[2])
 from test_document_store import Documents, translate_to_upper_case
 store = Documents(Path(sys.argv[1]))
 print("ready", flush=True)
@@ -330,9 +329,10 @@ def test_killed_workers_leave_only_complete_documents(tmp_path):
         contents[add(store, content, owner=str(number))] = content
 
     def start():
-        folder = str(Path(__file__).parent)
         return subprocess.Popen(
-            [sys.executable, "-c", WORKER_PROGRAM, str(tmp_path), folder], stdout=subprocess.PIPE
+            [sys.executable, "-c", WORKER_PROGRAM, str(tmp_path)],
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         )
 
     workers = [start(), start()]

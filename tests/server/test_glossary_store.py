@@ -34,8 +34,6 @@ from uwaga_server.store.glossary import (
     read_entries,
 )
 
-FOLDER = Path(__file__).parent
-
 
 def open_store(state, limits=NO_LIMITS):
     return GlossaryStore(open_database(state, None), limits)
@@ -349,7 +347,7 @@ def test_killed_writer_leaves_a_complete_glossary_and_no_lock(state):
             [sys.executable, "-c", KILLED_WRITER_PROGRAM, str(state), saved.id],
             stdout=subprocess.PIPE,
             text=True,
-            cwd=FOLDER,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         )
         for _ in range(wait):
             worker.stdout.readline()

@@ -216,9 +216,9 @@ def test_confirmed_translations_are_stored_in_the_translation_memory(client: Mcp
     [title] = client.ok("translate", text="A dog", context={"key": "title"}, **arguments)["translations"]
     assert (title["text"], title["memory"][0]["score"]) == ("Wauwau", 101.0)
     assert name in [entry["name"] for entry in client.ok("memory")["memories"]]
-    [found] = client.ok("memory", name=name, text="A dog.", threshold=60)["memories"]
-    assert (found["source"], found["target"], found["count"]) == ("en", "de", 2)
-    assert [match["target"] for match in found["matches"]] == ["Ein Hündchen", "Wauwau"]
+    [result] = client.ok("memory", name=name, text="A dog.", threshold=60)["memories"]
+    assert (result["source"], result["target"], result["count"]) == ("en", "de", 2)
+    assert [match["target"] for match in result["matches"]] == ["Ein Hündchen", "Wauwau"]
     (folder / "deep/title.md").write_text("# A dog\n")
     output = {"output": "deep/title.de.md", "overwrite": True}
     assert client.ok("translate_file", document="deep/title.md", **output, **arguments)["memory"] == {

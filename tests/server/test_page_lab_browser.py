@@ -83,12 +83,12 @@ def test_laboratory_numbers_match_python(page, translator):
         changes = {"text": text, "edits": edits, "array": array, "head": head, "beam": 1, "target": forced}
         if forced is None:
             del changes["target"]
-        shown = page.evaluate(READ_NUMBERS, [changes, "numbers"])
+        displayed = page.evaluate(READ_NUMBERS, [changes, "numbers"])
         expected = forced or edited.translate(text, beam=1, split="never").text
-        assert shown["text"] == expected
+        assert displayed["text"] == expected
         numbers = look_inside(edited, text, expected, names=[array]).arrays[array]
         numbers = numbers[head] if numbers.ndim == 3 else numbers
-        np.testing.assert_array_equal(np.array(shown["cells"], np.float32), numbers)
+        np.testing.assert_array_equal(np.array(displayed["cells"], np.float32), numbers)
 
 
 READ_TREE = """() => [...document.querySelectorAll('.lab-tree g')].map((node) => {
@@ -108,7 +108,9 @@ READ_TREE = """() => [...document.querySelectorAll('.lab-tree g')].map((node) =>
 def test_search_tree_has_the_probabilities_of_the_words_and_space_around_its_texts(page):
     translate_text(page, "He photographs Wassermelonen and mountains of Massachusetts, mmmmmm!")
     titles = page.locator(".word").evaluate_all("words => words.map(({title}) => title)")
-    shown = [int(percent) for title in titles for percent in re.findall(r"[Mm]ean probability (\d+)%", title)]
+    percentages = [
+        int(percent) for title in titles for percent in re.findall(r"[Mm]ean probability (\d+)%", title)
+    ]
     open_lab(page).get_by_role("tab", name="Choose words").click()
     page.locator(".lab-tree g").first.wait_for()
     nodes = page.evaluate(READ_TREE)
@@ -119,8 +121,8 @@ def test_search_tree_has_the_probabilities_of_the_words_and_space_around_its_tex
             words.append([])
         words[-1].append(node["logProb"])
     means = [round(100 * math.exp(sum(word) / len(word))) for word in words[:-1]]
-    assert len(shown) > 5
-    assert shown == pytest.approx(means, abs=1)  # the page rounds both
+    assert len(percentages) > 5
+    assert percentages == pytest.approx(means, abs=1)  # the page rounds both
     expect(page.locator(".lab-faint", has_text="geometric mean over its pieces")).to_be_visible()
 
 

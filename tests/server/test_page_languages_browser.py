@@ -169,7 +169,7 @@ def test_document_whose_language_is_detected_is_translated_with_the_glossary(
 
 
 @pytest.mark.parametrize(
-    ("locale", "text", "document", "shown"),
+    ("locale", "text", "document", "direction"),
     [
         ("de-DE", "", SENTENCE, "Englisch → Deutsch"),
         ("de-DE", GERMAN, SENTENCE, "Englisch → Deutsch"),
@@ -178,7 +178,7 @@ def test_document_whose_language_is_detected_is_translated_with_the_glossary(
     ],
 )
 def test_default_target_language_of_a_document_is_that_of_a_text_in_its_language(
-    browser, server, tmp_path, locale, text, document, shown
+    browser, server, tmp_path, locale, text, document, direction
 ):
     with open_server_page(browser, server, locale=locale) as page:
         page.wait_for_selector("#source")
@@ -187,7 +187,7 @@ def test_default_target_language_of_a_document_is_that_of_a_text_in_its_language
         row = page.locator(".documents li")
         with page.expect_download() as download:
             row.locator("[data-say=download]").click()
-        expect(row).to_contain_text(shown)
+        expect(row).to_contain_text(direction)
         expect(page.locator("#tabDocument-panel p").first).not_to_be_visible()  # no languages are chosen
         page.locator("#tabText").click()
         download.value.save_as(tmp_path / "letter.txt")
@@ -233,16 +233,16 @@ def test_swapping_twice_restores_the_text_and_its_translation(page):
     word(page, "ein").click()
     page.locator(".menu .choice").first.click()
     page.wait_for_selector(".word.chosen")
-    chosen = output(page)
+    translation = output(page)
     for _ in range(2):
         swap.click()
         expect_languages(page, "de", "en")
-        expect(source).to_have_value(chosen)
+        expect(source).to_have_value(translation)
         page.wait_for_selector(FINISHED_LINES)
         swap.click()
         expect_languages(page, "en", "de")
         expect(source).to_have_value(TWO_SENTENCES)
-        wait_for_translation(page, chosen)
+        wait_for_translation(page, translation)
     swap.click()
     back = translate_text(page, "Er schläft.")
     swap.click()
