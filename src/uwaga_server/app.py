@@ -24,7 +24,6 @@ from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.auth import KeyRing
 from uwaga_server.context import Dialect, ServerContext
 from uwaga_server.dialects import v1
-from uwaga_server.dialects.documents import document_suffixes
 from uwaga_server.document_worker import DocumentWorker
 from uwaga_server.http import json_response
 from uwaga_server.limits import RateLimiter
@@ -138,7 +137,6 @@ def _create_context(
         metrics=metrics,
         stores=stores,
         documents=worker,
-        document_suffixes=() if worker is None else document_suffixes(),
     )
     if settings.keys is None:
         return context

@@ -33,7 +33,6 @@ class ServerContext:
         keys: the API keys; None if requests need no key.
         limiter: the limiter of requests and characters per minute.
         metrics: the metrics for Prometheus.
-        document_suffixes: file name extensions of supported documents.
         stores: the stores of glossaries, usage and documents.
         documents: the worker that translates stored documents; None if no ``state`` folder is set.
     """
@@ -43,7 +42,6 @@ class ServerContext:
     keys: KeyRing | None = None
     limiter: RateLimiter = field(default_factory=RateLimiter)
     metrics: Metrics = field(default_factory=Metrics)
-    document_suffixes: tuple[str, ...] = ()
     stores: Stores = field(default_factory=Stores)
     documents: DocumentWorker | None = None
 

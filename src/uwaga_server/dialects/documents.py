@@ -78,7 +78,7 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
         The id of the stored document, and its specification.
     """
     name = display_name(upload.name)
-    document_format = _format(context, name)
+    document_format = _format(name)
     service, owner = context.service, context.owner(client)
     target, glossaries = service.language(upload.target, "target"), upload.glossaries
     source = None if upload.source is None else service.language(upload.source, "source")
@@ -128,20 +128,18 @@ async def detect_document(
         name: the file name, whose extension determines the format.
         content: the content of the file.
     """
-    document_format = _format(context, display_name(name))
+    document_format = _format(display_name(name))
     sample = await run_in_thread(upload_sample, document_format, content)
     context.admit_texts(client, [sample])
     return next(iter(await context.service.detect(sample)), None)
 
 
-def _format(context: ServerContext, name: str) -> str:
+def _format(name: str) -> str:
     """Return the name of a document's format, or raise an ApiError if it is not supported."""
     try:
         return find_format(Path(name)).name
     except SettingsError:
-        message = (
-            f"unknown file format {Path(name).suffix!r}; supported: {', '.join(context.document_suffixes)}"
-        )
+        message = f"unknown file format {Path(name).suffix!r}; supported: {', '.join(document_suffixes())}"
         raise ApiError(400, "unsupported_format", message, "file") from None
 
 

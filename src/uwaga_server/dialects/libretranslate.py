@@ -31,7 +31,13 @@ from uwaga.translator.request import build_requests
 from uwaga_server.api_errors import ApiError, run_in_thread
 from uwaga_server.auth import Client
 from uwaga_server.context import Dialect, KeyLocation, ServerContext
-from uwaga_server.dialects.documents import Upload, result_response, store_document, wait_for_document
+from uwaga_server.dialects.documents import (
+    Upload,
+    document_suffixes,
+    result_response,
+    store_document,
+    wait_for_document,
+)
 from uwaga_server.dialects.v1_schema import DEFAULT_BEAM, MAX_HYPOTHESES
 from uwaga_server.http import (
     json_response,
@@ -348,7 +354,7 @@ def _add_list_routes(routes: Routes, context: ServerContext) -> None:
         """Return the limits, document formats and default languages."""
         settings, pairs = context.settings, context.service.languages.sources
         first_pair, target = pairs[0], pairs[0].targets[0]
-        files = context.document_suffixes
+        files = () if context.documents is None else document_suffixes()
         return json_response(
             {
                 "charLimit": settings.limits.characters,
