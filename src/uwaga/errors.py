@@ -1,7 +1,6 @@
 """The exceptions that users see. Their messages state the problem and how to solve it."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 MAX_QUOTED_CHARACTERS = 60
 """Maximum number of characters of a value quoted in a message."""
@@ -39,6 +38,8 @@ def reason(error: BaseException) -> str:
 
 def suggestion(name: str, names: Iterable[str], otherwise: str) -> str:
     """Return ``did you mean 'beam'?`` with the most similar known name; ``otherwise`` if none is similar."""
+    from difflib import get_close_matches  # not before it is needed
+
     matches = get_close_matches(name, list(names), n=1, cutoff=0.5)
     return f"did you mean {matches[0]!r}?" if matches else otherwise
 
