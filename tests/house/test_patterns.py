@@ -54,7 +54,9 @@ ALWAYS_CLOSED = {"uwaga.markup.xml.TOKEN": ("<!", "<?")}
 TINY, SHORT, LONG = (10, 20, 100), 500, 2_000
 """Characters of the texts. Exponential time shows in tiny ones, cubic time in a short one; linear time grows
 fourfold from a short one to a long one, quadratic time sixteenfold."""
-MAX_GROWTH = 10.0
+MAX_GROWTH = 8.0
+MAX_ATTEMPTS = 30
+"""Measurements of a text that seems slow: beside a busy core most of them take too long, but not all."""
 FAST_SECONDS = 0.001
 """Seconds of processor time below which a long text is fast; quadratic patterns take five times as much."""
 
@@ -85,7 +87,7 @@ def growth(pattern: re.Pattern[Any], methods: frozenset[str], attack: Attack) ->
     if min(short, seconds(pattern, methods, short_text)) > 20 * FAST_SECONDS:
         return float("inf")
     long = float("inf")
-    for attempt in range(6):
+    for attempt in range(MAX_ATTEMPTS):
         short = min(short, seconds(pattern, methods, short_text))
         long = min(long, seconds(pattern, methods, long_text))
         if long < max(FAST_SECONDS, MAX_GROWTH * short):
